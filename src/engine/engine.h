@@ -1,0 +1,93 @@
+// Engine: runs a model. Owns the KV cache, the threads and the scratch memory; speaks token ids only.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "kernels/table.h"
+#include "model/model.h"
+#include "sampling/sampler.h"
+#include "tensor/kv_layout.h"
+
+namespace winnow {
+
+struct EngineOptions {
+  int num_threads = 0;         // 0 = usable_threads()
+  int chunk_tokens = 512;      // prompt tokens per step; rounded up to a multiple of kPageTokens
+  int64_t context_tokens = 0;  // room for this many tokens; 0 = the model's context, as far as memory allows
+  KvDType kv_dtype = KvDType::kBf16;
+  const KernelTable* kernels = nullptr;  // null = select_kernels("")
+};
+
+enum class FinishReason { kEndToken, kMaxTokens, kContextFull, kStopped, kCancelled };
+
+// Told after every chunk of the prompt, on the caller's thread.
+struct PrefillProgress {
+  int64_t done = 0;       // prompt tokens in the cache, reused ones included
+  int64_t reused = 0;     // found in the cache at the start
+  int64_t total = 0;
+  double elapsed_s = 0;
+  double eta_s = 0;       // from a cost model that grows with position
+};
+
+struct GenerateOptions {
+  int64_t max_new_tokens = -1;  // -1 = until an end token or the context is full
+  SamplerOptions sampling;
+  std::vector<TokenId> end_tokens;
+  std::function<void(const PrefillProgress&)> on_prefill;
+  // Called with every new token (end tokens excluded); false stops the answer (kStopped).
+  std::function<bool(TokenId)> on_token;
+  const std::atomic<bool>* cancel = nullptr;  // looked at after every chunk and token
+};
+
+struct Generation {
+  std::vector<TokenId> tokens;  // without the end token
+  FinishReason finish = FinishReason::kEndToken;
+  int64_t prompt_tokens = 0;
+  int64_t reused_tokens = 0;
+  double prompt_ms = 0;         // prefill of the tokens not reused
+  double ttft_ms = 0;           // from the call to the first sampled token
+  double predicted_ms = 0;      // decode steps after the first token
+};
+
+// Next-token log-probabilities of a given text.
+struct ScoredText {
+  std::vector<float> target_logprob;  // [ids - 1]: log p(ids[i + 1] | ids[0..i])
+  std::vector<TokenId> top1;          // [ids]: most likely token after position i
+};
+
+// One conversation's tokens and pages. Obtained from an Engine and usable with it alone.
+class Sequence;
+
+class Engine {
+ public:
+  // kOutOfMemory naming what is needed and what is free; kInvalidArgument for an option out of range.
+  static Result<std::unique_ptr<Engine>> create(std::shared_ptr<const Model> model, const EngineOptions& options);
+  ~Engine();
+
+  const Model& model() const;
+  int64_t context_tokens() const;
+  int num_threads() const;
+  int64_t kv_bytes() const;  // of the pages in use at most so far
+
+  // Answers `prompt`. Tokens shared with what `sequence` already holds are reused; afterwards it holds the prompt and the answer.
+  // kContextExceeded if the prompt does not fit. A cancelled call returns what it has (kCancelled).
+  Result<Generation> generate(Sequence& sequence, std::span<const TokenId> prompt, const GenerateOptions& options);
+  std::unique_ptr<Sequence> new_sequence();
+
+  // Scores a text with prompt arithmetic; `on_prefill` and `cancel` as above. kInterrupted when cancelled.
+  Result<ScoredText> score(std::span<const TokenId> ids, const GenerateOptions& options);
+
+ private:
+  struct Impl;
+  explicit Engine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace winnow

@@ -1,0 +1,55 @@
+#include "kernels/cpu_features.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
+namespace winnow {
+namespace {
+
+#if defined(__x86_64__)
+// Linux hands out the 8 KiB of tile state only to a process that asks for it.
+bool request_tile_registers() {
+  constexpr long kArchReqXcompPerm = 0x1023;
+  constexpr long kXfeatureTileData = 18;
+  return syscall(SYS_arch_prctl, kArchReqXcompPerm, kXfeatureTileData) == 0;
+}
+
+bool cpu_has_amx() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
+  constexpr unsigned kBf16 = 1U << 22, kTile = 1U << 24, kInt8 = 1U << 25;
+  return (edx & kBf16) != 0 && (edx & kTile) != 0 && (edx & kInt8) != 0;
+}
+#endif
+
+CpuFeatures detect() {
+  CpuFeatures cpu;
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  cpu.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  cpu.avx512 = cpu.avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vnni");
+  cpu.avx512_bf16 = cpu.avx512 && __builtin_cpu_supports("avx512bf16");
+  cpu.amx = cpu.avx512_bf16 && cpu_has_amx() && request_tile_registers();
+#elif defined(__aarch64__)
+  constexpr unsigned long kHalf = 1UL << 10, kDotProduct = 1UL << 20;
+  const unsigned long capabilities = getauxval(AT_HWCAP);
+  cpu.neon = (capabilities & kHalf) != 0 && (capabilities & kDotProduct) != 0;
+#endif
+  return cpu;
+}
+
+}  // namespace
+
+const CpuFeatures& cpu_features() {
+  static const CpuFeatures features = detect();
+  return features;
+}
+
+}  // namespace winnow

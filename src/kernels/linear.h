@@ -1,0 +1,39 @@
+// Linear layers: y = x * W^T + bias, with W as stored in the model file.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/ids.h"
+#include "base/thread_pool.h"
+#include "kernels/table.h"
+#include "tensor/weight_view.h"
+
+namespace winnow {
+
+// One output of a shared input: y[m * y_stride + n] = dot(x[m], weight[n]) + bias[n].
+struct LinearOutput {
+  WeightView weight;
+  const float* bias = nullptr;  // [weight.rows], or none
+  float* y = nullptr;
+  int64_t y_stride = 0;
+};
+
+// [num_rows, cols] input rows, `stride` floats apart.
+struct LinearInput {
+  const float* x = nullptr;
+  int64_t num_rows = 0;
+  int64_t cols = 0;
+  int64_t stride = 0;
+};
+
+class LinearScratch;
+
+// Runs all outputs of one input (q, k and v; gate and up): the input is converted once for all of them.
+// kPrompt unpacks each weight panel once for all rows and uses the matrix unit; kGenerate reads the weights once, as
+// stored. The arithmetic of a row depends on `phase`, the weight's type and its own numbers only (law 1).
+// Requires weight.cols == cols for every output. Allocates nothing once `scratch` has grown.
+void linear(const KernelTable& kernels, Phase phase, const LinearInput& input,
+            std::span<const LinearOutput> outputs, ThreadPool& pool, LinearScratch& scratch);
+
+}  // namespace winnow

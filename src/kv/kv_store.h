@@ -1,0 +1,53 @@
+// KvStore: the memory of all KV pages of one model, and the free list of page ids.
+// A page id names the same 128 token positions in every layer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "tensor/kv_layout.h"
+
+namespace winnow {
+
+// The pages of one layer: page id -> bytes. Not owned.
+struct KvLayerView {
+  KvLayout layout;
+  std::byte* pages = nullptr;
+  int64_t page_bytes = 0;
+
+  std::byte* page(PageId id) const { return pages + static_cast<int64_t>(id) * page_bytes; }
+};
+
+// Memory is reserved up front but touched only when a page is first written.
+class KvStore {
+ public:
+  // One layout per layer (layers may differ in heads and widths). kOutOfMemory if it cannot be reserved.
+  static Result<std::unique_ptr<KvStore>> create(std::span<const KvLayout> layers, int64_t num_pages);
+  ~KvStore();
+  KvStore(const KvStore&) = delete;
+  KvStore& operator=(const KvStore&) = delete;
+
+  KvLayerView layer(int layer_idx) const;
+  int num_layers() const;
+  int64_t num_pages() const;
+  int64_t num_free() const;
+  int64_t bytes_per_page() const;  // of all layers together
+
+  // A free page, lowest id first, or nothing when all are in use.
+  std::optional<PageId> take();
+  // Requires that `id` was taken and not given back since.
+  void give_back(PageId id);
+
+ private:
+  struct Impl;
+  explicit KvStore(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace winnow

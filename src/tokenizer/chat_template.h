@@ -1,0 +1,41 @@
+// ChatTemplate: the model's own Jinja template, applied to a conversation.
+#pragma once
+
+#include <boost/json/value.hpp>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "jinja/rendered_text.h"
+
+namespace winnow {
+
+struct ChatTemplateInput {
+  boost::json::array messages;        // OpenAI message objects: role, content, tool_calls, ...
+  boost::json::array tools;           // OpenAI tool objects; empty = none (undefined in the template)
+  boost::json::object extra;          // further template variables (chat_template_kwargs)
+  bool add_generation_prompt = true;
+  std::string bos_token;              // pieces of the tokenizer; empty if it has none
+  std::string eos_token;
+};
+
+class ChatTemplate {
+ public:
+  // kUnsupported with line and construct if the template uses what the interpreter does not know.
+  static Result<ChatTemplate> parse(std::string_view source);
+  ~ChatTemplate();
+  ChatTemplate(ChatTemplate&&) noexcept;
+  ChatTemplate& operator=(ChatTemplate&&) noexcept;
+
+  // kInvalidArgument with the template's own words if it calls raise_exception. Text from `messages`, `tools` and `extra`
+  // is data: it lies outside template_spans.
+  Result<RenderedText> render(const ChatTemplateInput& input) const;
+
+ private:
+  struct Impl;
+  explicit ChatTemplate(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace winnow
