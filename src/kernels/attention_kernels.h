@@ -1,0 +1,82 @@
+// One instruction-set level's attention of a tile of query rows, KV block by KV block, and the
+// write of new K and V into a page. Plain pointers, so that isa/ files need nothing else.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tensor/kv_layout.h"
+
+namespace winnow {
+
+// A tile: `queries` consecutive positions of the `group` heads that share one KV head. Packed row r
+// is query r / group, head r % group; its numbers depend on no other row of the tile.
+struct AttentionTile {
+  const float* q = nullptr;  // row r at (r / group) * query_stride + (r % group) * head_dim
+  float* out = nullptr;      // laid out as q; must not alias it
+  int64_t query_stride = 0;
+  int32_t queries = 0;
+  int32_t group = 0;
+  int32_t head_dim = 0;  // 16 to 256, a multiple of 16
+  int32_t first_position = 0;
+  int32_t window = 0;  // a row sees itself and the window - 1 tokens before it; 0 = all before it
+  KvDType dtype = KvDType::kBf16;
+  float scale = 0;     // multiplies q . k
+  float soft_cap = 0;  // 0 = none
+  std::byte* scratch =
+      nullptr;  // scratch_bytes(rows, head_dim), 64-byte aligned; the tile's state lives here
+};
+
+// A run of tokens of one page that a tile visits; the running maximum of a row moves once per
+// visit.
+struct AttentionBlock {
+  const std::byte* k = nullptr;  // the KV head's K of the page (kv_layout.h), 64-byte aligned
+  const std::byte* v = nullptr;
+  int32_t position = 0;             // of the page's token 0
+  int32_t begin_token = 0;          // within the page, a multiple of 32
+  int32_t end_token = kPageTokens;  // likewise
+};
+
+// New tokens of one KV head that fall into one page.
+struct KvTokens {
+  const float* k = nullptr;  // token t at t * stride
+  const float* v = nullptr;
+  int64_t stride = 0;
+  int32_t first_token = 0;  // within the page
+  int32_t num_tokens = 0;   // first_token + num_tokens <= kPageTokens
+  int32_t head_dim = 0;
+  KvDType dtype = KvDType::kBf16;
+  std::byte* k_page = nullptr;  // the KV head's K of the page
+  std::byte* v_page = nullptr;
+};
+
+// Online softmax state of a tile that saw only some of its blocks, to be merged with others. Logits
+// are in units of log2: the softmax of row r is exp2(logit - max[r]) / sum[r].
+struct AttentionPiece {
+  float* max = nullptr;  // [rows]
+  float* sum = nullptr;  // [rows]
+  float* acc = nullptr;  // [rows, head_dim], not divided by sum
+};
+
+struct AttentionKernels {
+  int64_t (*scratch_bytes)(int32_t rows, int32_t head_dim);
+  // Packs q and clears the state.
+  void (*begin)(const AttentionTile& tile);
+  // Adds a block to every row that sees any of it. Tokens a row does not see contribute exactly
+  // nothing to it, whatever the page holds there.
+  void (*visit)(const AttentionTile& tile, const AttentionBlock& block);
+  // Ends the tile: writes out, or hands over the state.
+  void (*finish)(const AttentionTile& tile);
+  void (*finish_piece)(const AttentionTile& tile, const AttentionPiece& piece);
+  // Rounds to nearest even; f16 saturates at +-65504. NaN stays NaN.
+  void (*store)(const KvTokens& tokens);
+};
+
+const AttentionKernels& attention_kernels_scalar();
+const AttentionKernels& attention_kernels_avx2();
+const AttentionKernels& attention_kernels_avx512();
+const AttentionKernels& attention_kernels_avx512bf16();
+const AttentionKernels& attention_kernels_amx();
+const AttentionKernels& attention_kernels_neon();
+
+}  // namespace winnow

@@ -1,0 +1,7 @@
+#include "kernels/attention_kernels.h"
+
+namespace winnow {
+
+const AttentionKernels& attention_kernels_amx() { return attention_kernels_scalar(); }
+
+}  // namespace winnow
