@@ -1,5 +1,5 @@
-// AlignedBuffer<T>: an owning, 64-byte aligned array of plain values that only grows; scratch memory
-// that is sized once and then reused without allocation.
+// AlignedBuffer<T>: an owning, 64-byte aligned array of plain values that only grows; scratch
+// memory that is sized once and then reused without allocation.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,8 @@ class AlignedBuffer {
   // Makes room for `size` values and returns the buffer. Growing discards the contents.
   T* ensure(size_t size) {
     if (size > capacity_) {
-      const size_t bytes = (size * sizeof(T) + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
+      const size_t bytes =
+          (size * sizeof(T) + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
       data_.reset(static_cast<T*>(std::aligned_alloc(kCacheLineBytes, bytes)));
       if (data_ == nullptr) throw std::bad_alloc();
       capacity_ = size;

@@ -1,5 +1,6 @@
 // Checked: the one type for sizes, counts and offsets that come from a file. Arithmetic that would
-// leave the range of uint64_t poisons the value; a poisoned value stays poisoned and never compares as in range.
+// leave the range of uint64_t poisons the value; a poisoned value stays poisoned and never compares
+// as in range.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // Identities shared by every folder. Token ids are plain integers because they are data: they come
-// from files, go out as JSON and index the vocabulary. Page ids are not, so that none can index tokens.
+// from files, go out as JSON and index the vocabulary. Page ids are not, so that none can index
+// tokens.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,8 @@
 namespace winnow {
 namespace {
 
-// About 20 microseconds: longer than the serial gaps inside a step, far shorter than a person notices on a meter.
+// About 20 microseconds: longer than the serial gaps inside a step, far shorter than a person
+// notices on a meter.
 constexpr int kSpins = 4000;
 
 inline void pause_cpu() {
@@ -110,7 +111,8 @@ void ThreadPool::run(int64_t num_tasks, FunctionRef<void(int64_t, int)> task) {
 void ThreadPool::work(int thread_idx) {
   uint64_t seen = 0;
   const auto called = [&] {
-    return region_.load(std::memory_order_acquire) != seen || stopping_.load(std::memory_order_relaxed);
+    return region_.load(std::memory_order_acquire) != seen ||
+           stopping_.load(std::memory_order_relaxed);
   };
   for (;;) {
     if (!spin_until(called)) {

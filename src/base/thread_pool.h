@@ -13,9 +13,10 @@
 namespace winnow {
 
 // The caller is thread 0 and works too, so a pool of one starts no thread. Idle workers spin for a
-// few microseconds, then sleep: consecutive regions of a step meet awake workers, and an idle process burns nothing.
-// Tasks are handed out in order; which thread runs which task is not fixed, so a task's result must depend on
-// its index alone (law 1). Not reentrant: a task must not call run().
+// few microseconds, then sleep: consecutive regions of a step meet awake workers, and an idle
+// process burns nothing. Tasks are handed out in order; which thread runs which task is not fixed,
+// so a task's result must depend on its index alone (law 1). Not reentrant: a task must not call
+// run().
 class ThreadPool {
  public:
   explicit ThreadPool(int num_threads);  // Requires num_threads >= 1.
@@ -25,8 +26,8 @@ class ThreadPool {
 
   int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Calls task(task_idx, thread_idx) once for every task_idx in [0, num_tasks) and returns when all are done.
-  // thread_idx is in [0, num_threads()), for per-thread scratch.
+  // Calls task(task_idx, thread_idx) once for every task_idx in [0, num_tasks) and returns when all
+  // are done. thread_idx is in [0, num_threads()), for per-thread scratch.
   void run(int64_t num_tasks, FunctionRef<void(int64_t, int)> task);
 
  private:
@@ -44,7 +45,8 @@ class ThreadPool {
   int64_t num_tasks_ = 0;
 };
 
-// Threads this process may really use: the smallest of hardware threads, CPU affinity and cgroup quota (rounded up); at least 1.
+// Threads this process may really use: the smallest of hardware threads, CPU affinity and cgroup
+// quota (rounded up); at least 1.
 int usable_threads();
 
 }  // namespace winnow

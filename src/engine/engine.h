@@ -1,4 +1,5 @@
-// Engine: runs a model. Owns the KV cache, the threads and the scratch memory; speaks token ids only.
+// Engine: runs a model. Owns the KV cache, the threads and the scratch memory; speaks token ids
+// only.
 #pragma once
 
 #include <atomic>
@@ -18,9 +19,10 @@
 namespace winnow {
 
 struct EngineOptions {
-  int num_threads = 0;         // 0 = usable_threads()
-  int chunk_tokens = 512;      // prompt tokens per step; rounded up to a multiple of kPageTokens
-  int64_t context_tokens = 0;  // room for this many tokens; 0 = the model's context, as far as memory allows
+  int num_threads = 0;     // 0 = usable_threads()
+  int chunk_tokens = 512;  // prompt tokens per step; rounded up to a multiple of kPageTokens
+  int64_t context_tokens =
+      0;  // room for this many tokens; 0 = the model's context, as far as memory allows
   KvDType kv_dtype = KvDType::kBf16;
   const KernelTable* kernels = nullptr;  // null = select_kernels("")
 };
@@ -29,11 +31,11 @@ enum class FinishReason { kEndToken, kMaxTokens, kContextFull, kStopped, kCancel
 
 // Told after every chunk of the prompt, on the caller's thread.
 struct PrefillProgress {
-  int64_t done = 0;       // prompt tokens in the cache, reused ones included
-  int64_t reused = 0;     // found in the cache at the start
+  int64_t done = 0;    // prompt tokens in the cache, reused ones included
+  int64_t reused = 0;  // found in the cache at the start
   int64_t total = 0;
   double elapsed_s = 0;
-  double eta_s = 0;       // from a cost model that grows with position
+  double eta_s = 0;  // from a cost model that grows with position
 };
 
 struct GenerateOptions {
@@ -51,9 +53,9 @@ struct Generation {
   FinishReason finish = FinishReason::kEndToken;
   int64_t prompt_tokens = 0;
   int64_t reused_tokens = 0;
-  double prompt_ms = 0;         // prefill of the tokens not reused
-  double ttft_ms = 0;           // from the call to the first sampled token
-  double predicted_ms = 0;      // decode steps after the first token
+  double prompt_ms = 0;     // prefill of the tokens not reused
+  double ttft_ms = 0;       // from the call to the first sampled token
+  double predicted_ms = 0;  // decode steps after the first token
 };
 
 // Next-token log-probabilities of a given text.
@@ -67,8 +69,10 @@ class Sequence;
 
 class Engine {
  public:
-  // kOutOfMemory naming what is needed and what is free; kInvalidArgument for an option out of range.
-  static Result<std::unique_ptr<Engine>> create(std::shared_ptr<const Model> model, const EngineOptions& options);
+  // kOutOfMemory naming what is needed and what is free; kInvalidArgument for an option out of
+  // range.
+  static Result<std::unique_ptr<Engine>> create(std::shared_ptr<const Model> model,
+                                                const EngineOptions& options);
   ~Engine();
 
   const Model& model() const;
@@ -76,12 +80,15 @@ class Engine {
   int num_threads() const;
   int64_t kv_bytes() const;  // of the pages in use at most so far
 
-  // Answers `prompt`. Tokens shared with what `sequence` already holds are reused; afterwards it holds the prompt and the answer.
-  // kContextExceeded if the prompt does not fit. A cancelled call returns what it has (kCancelled).
-  Result<Generation> generate(Sequence& sequence, std::span<const TokenId> prompt, const GenerateOptions& options);
+  // Answers `prompt`. Tokens shared with what `sequence` already holds are reused; afterwards it
+  // holds the prompt and the answer. kContextExceeded if the prompt does not fit. A cancelled call
+  // returns what it has (kCancelled).
+  Result<Generation> generate(Sequence& sequence, std::span<const TokenId> prompt,
+                              const GenerateOptions& options);
   std::unique_ptr<Sequence> new_sequence();
 
-  // Scores a text with prompt arithmetic; `on_prefill` and `cancel` as above. kInterrupted when cancelled.
+  // Scores a text with prompt arithmetic; `on_prefill` and `cancel` as above. kInterrupted when
+  // cancelled.
   Result<ScoredText> score(std::span<const TokenId> ids, const GenerateOptions& options);
 
  private:

@@ -1,4 +1,5 @@
-// ModelConfig: what a model computes, layer by layer. Architectures fill this in; the forward pass reads nothing else.
+// ModelConfig: what a model computes, layer by layer. Architectures fill this in; the forward pass
+// reads nothing else.
 #pragma once
 
 #include <cstdint>
@@ -18,26 +19,29 @@ enum class NormPlacement {
   kSandwich,  // and after each of them, before the residual (Gemma)
 };
 
-// Angles of position p: p * base^(-2i / dims) / (scale * factor[i]), pairs (i, i + dims / 2).
+// Angle of position p and pair i: p * base^(-2i / dims) / (linear_scale * factor[i]); pairs are (i,
+// i + dims / 2). The factors, where a model has them, are its tensor `rope_freqs.weight` ([dims /
+// 2], shared by all layers).
 struct RopeConfig {
-  int32_t dims = 0;                // rotated dims of each head; 0 = no rotation
+  int32_t dims = 0;  // rotated dims of each head; 0 = no rotation
   double base = 10000;
-  double linear_scale = 1;         // positions are divided by this
-  std::vector<float> factors;      // [dims / 2] divisors of the frequencies (rope_freqs); empty = 1
-  bool interleaved_rows = false;   // Q and K rows are stored as neighbouring pairs and un-permuted at load
+  double linear_scale = 1;
+  bool interleaved_rows =
+      false;  // Q and K rows are stored as neighbouring pairs and un-permuted at load
   friend bool operator==(const RopeConfig&, const RopeConfig&) = default;
 };
 
 struct LayerConfig {
   AttentionKind attention = AttentionKind::kFull;
-  int32_t window = 0;          // tokens seen, the query included; 0 unless kWindow
+  int32_t window = 0;  // tokens seen, the query included; 0 unless kWindow
   int32_t heads = 0;
   int32_t kv_heads = 0;
   int32_t head_dim = 0;
   float attention_scale = 0;
   float attention_soft_cap = 0;  // 0 = none
   RopeConfig rope;
-  bool qk_norm = false;          // RMS norm of each head of Q and K before RoPE
+  bool qkv_bias = false;  // Q, K and V have biases, added before RoPE
+  bool qk_norm = false;   // RMS norm of each head of Q and K before RoPE
   NormPlacement norms = NormPlacement::kPre;
   Activation activation = Activation::kSilu;
   int32_t ffn_width = 0;
@@ -45,18 +49,18 @@ struct LayerConfig {
 
 struct ModelConfig {
   std::string architecture;
-  int32_t vocab_size = 0;
-  int32_t width = 0;             // hidden size
-  int64_t context_tokens = 0;    // trained context
+  int32_t vocab_size = 0;      // rows of the embedding; set when the weights are bound
+  int32_t width = 0;           // hidden size
+  int64_t context_tokens = 0;  // trained context
   float norm_epsilon = 0;
   float embedding_scale = 1;
   float logit_scale = 1;
-  float final_soft_cap = 0;      // 0 = none
+  float final_soft_cap = 0;  // 0 = none
   std::vector<LayerConfig> layers;
 };
 
-// kUnsupported naming the architecture and the supported ones; kCorruptFile naming a key that is missing or out of range.
+// kUnsupported naming the architecture and the supported ones, or a kind of RoPE scaling;
+// kCorruptFile naming a key that is missing or out of range.
 Result<ModelConfig> read_model_config(const Metadata& metadata);
-std::vector<std::string_view> supported_architectures();
 
 }  // namespace winnow

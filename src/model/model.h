@@ -15,7 +15,8 @@ class ModelWeights;
 
 class Model {
  public:
-  // Maps the file and checks that every tensor its architecture needs is there with the right shape.
+  // Maps the file and checks that every tensor its architecture needs is there with the right
+  // shape.
   static Result<std::shared_ptr<const Model>> load(const std::string& path);
   static Result<std::shared_ptr<const Model>> from_file(std::unique_ptr<GgufFile> file);
   ~Model();

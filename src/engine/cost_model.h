@@ -1,0 +1,28 @@
+// Cost of prompt tokens by position, for the remaining-time estimate: linear layers cost the same
+// for every token, attention grows with the number of tokens a token sees.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/config.h"
+
+namespace winnow {
+
+class PrefillCost {
+ public:
+  explicit PrefillCost(const ModelConfig& config);
+
+  // Multiply-adds of the tokens at [begin, end).
+  double of(int64_t begin, int64_t end) const;
+
+ private:
+  struct Attention {
+    double per_pair = 0;  // of one token and one token it sees
+    int64_t window = 0;   // 0 = all
+  };
+  double per_token_ = 0;  // linear layers
+  std::vector<Attention> attention_;
+};
+
+}  // namespace winnow

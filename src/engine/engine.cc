@@ -1,0 +1,305 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/memory_info.h"
+#include "engine/cost_model.h"
+#include "engine/sequence.h"
+#include "model/decoder.h"
+
+namespace winnow {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+// Left for activations and the rest of the process when the context size is ours to choose.
+constexpr int64_t kReservedBytes = int64_t{512} << 20;
+
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  double ms() const { return seconds() * 1e3; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start_ = Clock::now();
+};
+
+bool is_cancelled(const GenerateOptions& options) {
+  return options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed);
+}
+
+int64_t round_up_to_pages(int64_t num_tokens) {
+  return (num_tokens + kPageTokens - 1) / kPageTokens;
+}
+
+Status check_options(const EngineOptions& options, const ModelConfig& config) {
+  if (options.num_threads < 0 || options.num_threads > kMaxThreads) {
+    return fail(ErrorCode::kInvalidArgument, "threads: expected 1 to %d (0 = all), found %d",
+                kMaxThreads, options.num_threads);
+  }
+  if (options.chunk_tokens < 1) {
+    return fail(ErrorCode::kInvalidArgument, "chunk: expected at least 1 token, found %d",
+                options.chunk_tokens);
+  }
+  if (options.context_tokens < 0 || options.context_tokens > config.context_tokens) {
+    return fail(ErrorCode::kInvalidArgument,
+                "context: expected 1 to %lld tokens, the model's own limit, found %lld",
+                static_cast<long long>(config.context_tokens),
+                static_cast<long long>(options.context_tokens));
+  }
+  return Ok{};
+}
+
+int64_t page_bytes_of(std::span<const KvLayout> layouts) {
+  int64_t bytes = 0;
+  for (const KvLayout& layout : layouts) bytes += layout.page_bytes();
+  return bytes;
+}
+
+// The context in tokens: as asked for, or the model's own as far as memory allows.
+Result<int64_t> choose_context(const EngineOptions& options, const ModelConfig& config,
+                               int64_t page_bytes) {
+  const int64_t available = available_memory_bytes();
+  if (options.context_tokens == 0) {
+    const int64_t pages = std::max<int64_t>(1, (available - kReservedBytes) / page_bytes);
+    return std::min(config.context_tokens, pages * kPageTokens);
+  }
+  const int64_t needed = round_up_to_pages(options.context_tokens) * page_bytes;
+  if (needed > available) {
+    return fail(ErrorCode::kOutOfMemory,
+                "a context of %lld tokens needs %lld MiB of KV cache, but only %lld MiB are free; "
+                "about %lld tokens fit",
+                static_cast<long long>(options.context_tokens),
+                static_cast<long long>(needed >> 20), static_cast<long long>(available >> 20),
+                static_cast<long long>(available / page_bytes * kPageTokens));
+  }
+  return options.context_tokens;
+}
+
+// log p of `target` and the most likely token, from one row of logits.
+struct RowScore {
+  double target_logprob = 0;
+  TokenId top1 = 0;
+};
+
+RowScore score_row(std::span<const float> logits, std::optional<TokenId> target) {
+  const auto top = std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit - *top));
+  RowScore score{.top1 = static_cast<TokenId>(top - logits.begin())};
+  if (target) {
+    score.target_logprob =
+        static_cast<double>(logits[static_cast<size_t>(*target)] - *top) - std::log(sum);
+  }
+  return score;
+}
+
+}  // namespace
+
+struct Engine::Impl {
+  Impl(std::shared_ptr<const Model> model_in, const KernelTable& kernels, int num_threads)
+      : model(std::move(model_in)),
+        pool(num_threads),
+        decoder(*model, kernels),
+        cost(model->config()) {}
+
+  Status check_prompt(std::span<const TokenId> prompt) const;
+  void note_pages();
+  Status prefill(Sequence& sequence, std::span<const TokenId> prompt, LogitsWanted logits,
+                 const GenerateOptions& options, FunctionRef<void(const LogitRows&)> on_logits);
+
+  std::shared_ptr<const Model> model;
+  ThreadPool pool;
+  Decoder decoder;
+  PrefillCost cost;
+  std::unique_ptr<KvStore> kv;
+  int64_t context_tokens = 0;
+  int64_t chunk_tokens = 0;
+  int64_t peak_pages = 0;
+};
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::~Engine() = default;
+
+Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> model,
+                                               const EngineOptions& options) {
+  const ModelConfig& config = model->config();
+  TRY_STATUS(check_options(options, config));
+  const KernelTable* kernels = options.kernels;
+  if (kernels == nullptr) {
+    TRY(kernels, select_kernels(""));
+  }
+  const std::vector<KvLayout> layouts = kv_layouts(config, options.kv_dtype);
+  TRY(const int64_t context_tokens, choose_context(options, config, page_bytes_of(layouts)));
+  const int num_threads = options.num_threads == 0 ? usable_threads() : options.num_threads;
+  auto impl = std::make_unique<Impl>(std::move(model), *kernels, num_threads);
+  impl->context_tokens = context_tokens;
+  impl->chunk_tokens = round_up_to_pages(options.chunk_tokens) * kPageTokens;
+  TRY(impl->kv, KvStore::create(layouts, round_up_to_pages(context_tokens)));
+  return std::unique_ptr<Engine>(new Engine(std::move(impl)));
+}
+
+const Model& Engine::model() const { return *impl_->model; }
+int64_t Engine::context_tokens() const { return impl_->context_tokens; }
+int Engine::num_threads() const { return impl_->pool.num_threads(); }
+int64_t Engine::kv_bytes() const { return impl_->peak_pages * impl_->kv->bytes_per_page(); }
+std::unique_ptr<Sequence> Engine::new_sequence() { return std::make_unique<Sequence>(*impl_->kv); }
+
+Status Engine::Impl::check_prompt(std::span<const TokenId> prompt) const {
+  if (prompt.empty())
+    return fail(ErrorCode::kInvalidArgument, "prompt: expected at least one token, found none");
+  const auto num_tokens = static_cast<int64_t>(prompt.size());
+  if (num_tokens > context_tokens) {
+    return fail(
+        ErrorCode::kContextExceeded,
+        "This model's maximum context length is %lld tokens, but the prompt has %lld tokens",
+        static_cast<long long>(context_tokens), static_cast<long long>(num_tokens));
+  }
+  const int32_t vocab_size = model->config().vocab_size;
+  for (size_t i = 0; i < prompt.size(); ++i) {
+    if (prompt[i] >= 0 && prompt[i] < vocab_size) continue;
+    return fail(ErrorCode::kInvalidArgument,
+                "prompt token %zu: expected an id in [0, %d), found %d", i, vocab_size, prompt[i]);
+  }
+  return Ok{};
+}
+
+void Engine::Impl::note_pages() {
+  peak_pages = std::max(peak_pages, kv->num_pages() - kv->num_free());
+}
+
+// Runs what of `prompt` the sequence does not hold yet, in chunks that end at multiples of the
+// chunk size.
+Status Engine::Impl::prefill(Sequence& sequence, std::span<const TokenId> prompt,
+                             LogitsWanted logits, const GenerateOptions& options,
+                             FunctionRef<void(const LogitRows&)> on_logits) {
+  const Stopwatch watch;
+  const auto total = static_cast<int64_t>(prompt.size());
+  const int64_t reused = sequence.size();
+  if (!sequence.reserve(total)) {
+    return fail(ErrorCode::kContextExceeded,
+                "KV cache: the prompt needs %lld pages of %d tokens, but %lld are free",
+                static_cast<long long>(round_up_to_pages(total)), kPageTokens,
+                static_cast<long long>(kv->num_free()));
+  }
+  note_pages();
+  while (sequence.size() < total) {
+    if (is_cancelled(options)) return fail(ErrorCode::kInterrupted, "cancelled during the prompt");
+    const int64_t begin = sequence.size();
+    const int64_t end = std::min(total, (begin / chunk_tokens + 1) * chunk_tokens);
+    const StepSequence chunk{
+        .tokens = prompt.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
+        .begin = static_cast<int32_t>(begin),
+        .pages = sequence.pages(),
+        .phase = Phase::kPrompt,
+        .logits = logits == LogitsWanted::kLast && end < total ? LogitsWanted::kNone : logits};
+    decoder.run_step({&chunk, 1}, *kv, pool, on_logits);
+    sequence.append(chunk.tokens);
+    if (options.on_prefill) {
+      const double elapsed = watch.seconds();
+      const double eta = elapsed / cost.of(reused, end) * cost.of(end, total);
+      options.on_prefill({end, reused, total, elapsed, eta});
+    }
+  }
+  return Ok{};
+}
+
+Result<Generation> Engine::generate(Sequence& sequence, std::span<const TokenId> prompt,
+                                    const GenerateOptions& options) {
+  const Stopwatch watch;
+  TRY_STATUS(impl_->check_prompt(prompt));
+  TRY_STATUS(validate(options.sampling, impl_->model->config().vocab_size));
+  Generation result;
+  result.prompt_tokens = static_cast<int64_t>(prompt.size());
+  // The last prompt token is always run: its logits choose the first token of the answer.
+  result.reused_tokens = std::min(sequence.shared_prefix(prompt), result.prompt_tokens - 1);
+  sequence.truncate(result.reused_tokens);
+
+  std::vector<float> logits(static_cast<size_t>(impl_->model->config().vocab_size));
+  const auto keep_logits = [&](const LogitRows& rows) {
+    std::copy_n(rows.values, logits.size(), logits.begin());
+  };
+  const Status prefilled =
+      impl_->prefill(sequence, prompt, LogitsWanted::kLast, options, keep_logits);
+  result.prompt_ms = result.ttft_ms = watch.ms();
+  if (!prefilled.ok()) {
+    if (prefilled.error().code != ErrorCode::kInterrupted) return prefilled.error();
+    result.finish = FinishReason::kCancelled;
+    return result;
+  }
+
+  Sampler sampler(options.sampling, prompt);
+  const Stopwatch decode_watch;
+  for (;;) {
+    const auto num_new = static_cast<int64_t>(result.tokens.size());
+    if (options.max_new_tokens >= 0 && num_new >= options.max_new_tokens) {
+      result.finish = FinishReason::kMaxTokens;
+      break;
+    }
+    TRY(const TokenId token, sampler.sample(logits));
+    if (num_new == 0) result.ttft_ms = watch.ms();
+    result.predicted_ms = decode_watch.ms();
+    if (std::find(options.end_tokens.begin(), options.end_tokens.end(), token) !=
+        options.end_tokens.end()) {
+      result.finish = FinishReason::kEndToken;
+      break;
+    }
+    result.tokens.push_back(token);
+    if (options.on_token && !options.on_token(token)) {
+      result.finish = FinishReason::kStopped;
+      break;
+    }
+    if (is_cancelled(options)) {
+      result.finish = FinishReason::kCancelled;
+      break;
+    }
+    if (sequence.size() >= impl_->context_tokens || !sequence.reserve(sequence.size() + 1)) {
+      result.finish = FinishReason::kContextFull;
+      break;
+    }
+    if (num_new + 1 == options.max_new_tokens) continue;  // its successor is not asked for
+    impl_->note_pages();
+    const StepSequence step{.tokens = {&token, 1},
+                            .begin = static_cast<int32_t>(sequence.size()),
+                            .pages = sequence.pages(),
+                            .phase = Phase::kGenerate,
+                            .logits = LogitsWanted::kLast};
+    impl_->decoder.run_step({&step, 1}, *impl_->kv, impl_->pool, keep_logits);
+    sequence.append({&token, 1});
+  }
+  return result;
+}
+
+Result<ScoredText> Engine::score(std::span<const TokenId> ids, const GenerateOptions& options) {
+  TRY_STATUS(impl_->check_prompt(ids));
+  const auto vocab_size = static_cast<size_t>(impl_->model->config().vocab_size);
+  ScoredText scored;
+  scored.target_logprob.resize(ids.size() - 1);
+  scored.top1.resize(ids.size());
+  Sequence sequence(*impl_->kv);
+  size_t scored_rows = 0;  // of earlier chunks and of this one
+  const auto score_rows = [&](const LogitRows& rows) {
+    impl_->pool.run(rows.num_rows, [&](int64_t row, int) {
+      const size_t position = scored_rows + static_cast<size_t>(row);
+      const bool has_target = position + 1 < ids.size();
+      const RowScore score =
+          score_row({rows.values + static_cast<size_t>(row) * vocab_size, vocab_size},
+                    has_target ? std::optional(ids[position + 1]) : std::nullopt);
+      if (has_target) scored.target_logprob[position] = static_cast<float>(score.target_logprob);
+      scored.top1[position] = score.top1;
+    });
+    scored_rows += static_cast<size_t>(rows.num_rows);
+  };
+  TRY_STATUS(impl_->prefill(sequence, ids, LogitsWanted::kAll, options, score_rows));
+  for (size_t i = 0; i < scored.target_logprob.size(); ++i) {
+    if (std::isfinite(scored.target_logprob[i])) continue;
+    return fail(ErrorCode::kNumerical,
+                "logits at position %zu: expected finite numbers, found NaN or infinity", i);
+  }
+  return scored;
+}
+
+}  // namespace winnow

@@ -1,0 +1,323 @@
+#include "model/decoder.h"
+
+#include <algorithm>
+
+#include "attention/attention.h"
+#include "base/aligned_buffer.h"
+#include "base/check.h"
+#include "kernels/elementwise.h"
+#include "kernels/linear.h"
+#include "model/rope_table.h"
+#include "model/weights.h"
+#include "tensor/qformats.h"
+
+namespace winnow {
+namespace {
+
+// Rows per task of the row-wise operations: enough work to hide a hand-out, small enough to
+// balance.
+constexpr int64_t kRowsPerTask = 16;
+// Rows of logits computed together; bounds the buffer at 64 x 262,144 floats (64 MiB) for the
+// largest vocabularies.
+constexpr int64_t kLogitRowsAtOnce = 64;
+
+// The rows of a step: those of prompt tokens first, then those of generated tokens.
+struct StepRows {
+  int64_t prompt = 0;
+  int64_t all = 0;
+};
+
+StepRows count_rows(std::span<const StepSequence> step) {
+  StepRows rows;
+  for (const StepSequence& sequence : step) {
+    const auto num_tokens = static_cast<int64_t>(sequence.tokens.size());
+    CHECK(sequence.phase == Phase::kGenerate ? num_tokens == 1 : rows.prompt == rows.all);
+    if (sequence.phase == Phase::kPrompt) rows.prompt += num_tokens;
+    rows.all += num_tokens;
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::vector<KvLayout> kv_layouts(const ModelConfig& config, KvDType dtype) {
+  std::vector<KvLayout> layouts;
+  for (const LayerConfig& layer : config.layers) {
+    layouts.push_back({.kv_heads = layer.kv_heads, .head_dim = layer.head_dim, .dtype = dtype});
+  }
+  return layouts;
+}
+
+struct Decoder::Impl {
+  Impl(const Model& model_in, const KernelTable& kernels_in)
+      : model(model_in),
+        config(model_in.config()),
+        weights(model_in.weights()),
+        kernels(kernels_in) {
+    for (const LayerConfig& layer : config.layers)
+      rope_of_layer.push_back(rope_table_for(layer.rope));
+  }
+
+  // Layers with the same rotation share a table.
+  RopeTable* rope_table_for(const RopeConfig& rope) {
+    for (auto& [known, table] : rope_tables) {
+      if (known == rope) return table.get();
+    }
+    rope_tables.emplace_back(rope, std::make_unique<RopeTable>(rope, weights.rope_factors));
+    return rope_tables.back().second.get();
+  }
+
+  void begin_step(std::span<const StepSequence> step);
+  void attention_block(size_t layer_idx, std::span<const StepSequence> step, KvStore& kv);
+  void ffn_block(size_t layer_idx);
+  void attend(const LayerConfig& layer, std::span<const StepSequence> step, const KvLayerView& kv);
+  void normalize_heads(const LayerConfig& layer, const LayerWeights& tensors);
+  void rotate(const LayerConfig& layer, const RopeTable& table);
+  void add_to_residual(const std::vector<float>& post_norm, float* branch);
+  void produce_logits(std::span<const StepSequence> step,
+                      FunctionRef<void(const LogitRows&)> on_logits);
+
+  // Runs `body(first_row, num_rows)` over all rows of the step.
+  template <class Body>
+  void for_rows(Body body) {
+    pool->run((rows.all + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task_idx, int) {
+      const int64_t first = task_idx * kRowsPerTask;
+      body(first, std::min(kRowsPerTask, rows.all - first));
+    });
+  }
+  void rms_norm(const float* x, const std::vector<float>& weight, float* y);
+  void project(const float* x, int64_t width, std::vector<LinearOutput> outputs);
+
+  const Model& model;
+  const ModelConfig& config;
+  const ModelWeights& weights;
+  const KernelTable& kernels;
+  std::vector<std::pair<RopeConfig, std::unique_ptr<RopeTable>>> rope_tables;
+  std::vector<RopeTable*> rope_of_layer;
+
+  // Of the running step.
+  ThreadPool* pool = nullptr;
+  StepRows rows;
+  std::vector<int32_t> positions;
+  std::vector<AttentionRows> generate_rows;
+  AlignedBuffer<float> residual, normed, q, k, v, attended, branch, gate, up, logits;
+  LinearScratch linear_scratch;
+  AttentionScratch attention_scratch;
+};
+
+Decoder::Decoder(const Model& model, const KernelTable& kernels)
+    : impl_(std::make_unique<Impl>(model, kernels)) {}
+Decoder::~Decoder() = default;
+
+void Decoder::run_step(std::span<const StepSequence> step, KvStore& kv, ThreadPool& pool,
+                       FunctionRef<void(const LogitRows&)> on_logits) {
+  impl_->pool = &pool;
+  impl_->begin_step(step);
+  for (size_t layer_idx = 0; layer_idx < impl_->config.layers.size(); ++layer_idx) {
+    impl_->attention_block(layer_idx, step, kv);
+    impl_->ffn_block(layer_idx);
+  }
+  impl_->produce_logits(step, on_logits);
+}
+
+// Looks the tokens up in the embedding and computes the rotation angles of their positions.
+void Decoder::Impl::begin_step(std::span<const StepSequence> step) {
+  rows = count_rows(step);
+  positions.clear();
+  std::vector<TokenId> tokens;
+  for (const StepSequence& sequence : step) {
+    for (size_t i = 0; i < sequence.tokens.size(); ++i) {
+      positions.push_back(sequence.begin + static_cast<int32_t>(i));
+      tokens.push_back(sequence.tokens[i]);
+    }
+  }
+  float* x = residual.ensure(static_cast<size_t>(rows.all * config.width));
+  for_rows([&](int64_t first, int64_t count) {
+    for (int64_t row = first; row < first + count; ++row) {
+      const TokenId token = tokens[static_cast<size_t>(row)];
+      CHECK(token >= 0 && token < config.vocab_size);
+      float* embedded = x + row * config.width;
+      dequantize(weights.embedding.dtype, weights.embedding.row(token), config.width, embedded);
+      for (int64_t i = 0; i < config.width; ++i) embedded[i] *= config.embedding_scale;
+    }
+  });
+  for (auto& [rope, table] : rope_tables) table->fill(positions, *pool);
+}
+
+// x += W_o attention(rope(norm(W_q x)), rope(norm(W_k x)), W_v x), on the normed x.
+void Decoder::Impl::attention_block(size_t layer_idx, std::span<const StepSequence> step,
+                                    KvStore& kv) {
+  const LayerConfig& layer = config.layers[layer_idx];
+  const LayerWeights& tensors = weights.layers[layer_idx];
+  const int64_t q_width = int64_t{layer.heads} * layer.head_dim;
+  const int64_t kv_width = int64_t{layer.kv_heads} * layer.head_dim;
+  const auto num_rows = static_cast<size_t>(rows.all);
+  q.ensure(num_rows * static_cast<size_t>(q_width));
+  k.ensure(num_rows * static_cast<size_t>(kv_width));
+  v.ensure(num_rows * static_cast<size_t>(kv_width));
+  attended.ensure(num_rows * static_cast<size_t>(q_width));
+  branch.ensure(num_rows * static_cast<size_t>(config.width));
+  normed.ensure(num_rows * static_cast<size_t>(config.width));
+
+  rms_norm(residual.data(), tensors.attention_norm, normed.data());
+  const auto bias = [](const std::vector<float>& values) {
+    return values.empty() ? nullptr : values.data();
+  };
+  project(normed.data(), config.width,
+          {{tensors.q, bias(tensors.q_bias), q.data(), q_width},
+           {tensors.k, bias(tensors.k_bias), k.data(), kv_width},
+           {tensors.v, bias(tensors.v_bias), v.data(), kv_width}});
+  if (layer.qk_norm) normalize_heads(layer, tensors);
+  rotate(layer, *rope_of_layer[layer_idx]);
+  attend(layer, step, kv.layer(static_cast<int>(layer_idx)));
+  project(attended.data(), q_width,
+          {{tensors.attention_output, bias(tensors.attention_output_bias), branch.data(),
+            config.width}});
+  add_to_residual(tensors.post_attention_norm, branch.data());
+}
+
+// x += W_down (activation(W_gate x) * W_up x), on the normed x.
+void Decoder::Impl::ffn_block(size_t layer_idx) {
+  const LayerConfig& layer = config.layers[layer_idx];
+  const LayerWeights& tensors = weights.layers[layer_idx];
+  const int64_t ffn_width = layer.ffn_width;
+  gate.ensure(static_cast<size_t>(rows.all * ffn_width));
+  up.ensure(static_cast<size_t>(rows.all * ffn_width));
+
+  rms_norm(residual.data(), tensors.ffn_norm, normed.data());
+  project(normed.data(), config.width,
+          {{tensors.gate, nullptr, gate.data(), ffn_width},
+           {tensors.up, nullptr, up.data(), ffn_width}});
+  for_rows([&](int64_t first, int64_t count) {
+    float* activated = gate.data() + first * ffn_width;
+    kernels.elementwise->gated_activation(
+        layer.activation, activated, up.data() + first * ffn_width, count * ffn_width, activated);
+  });
+  project(gate.data(), ffn_width, {{tensors.down, nullptr, branch.data(), config.width}});
+  add_to_residual(tensors.post_ffn_norm, branch.data());
+}
+
+void Decoder::Impl::attend(const LayerConfig& layer, std::span<const StepSequence> step,
+                           const KvLayerView& kv) {
+  const AttentionShape shape{.heads = layer.heads,
+                             .scale = layer.attention_scale,
+                             .soft_cap = layer.attention_soft_cap,
+                             .window = layer.window};
+  const int64_t q_width = int64_t{layer.heads} * layer.head_dim;
+  const int64_t kv_width = int64_t{layer.kv_heads} * layer.head_dim;
+  generate_rows.clear();
+  int64_t row = 0;
+  for (const StepSequence& sequence : step) {
+    const auto num_tokens = static_cast<int32_t>(sequence.tokens.size());
+    write_kv(kernels, kv, sequence.pages, sequence.begin, num_tokens, k.data() + row * kv_width,
+             v.data() + row * kv_width);
+    const AttentionRows attention_rows{.begin = sequence.begin,
+                                       .num_tokens = num_tokens,
+                                       .q = q.data() + row * q_width,
+                                       .out = attended.data() + row * q_width,
+                                       .pages = sequence.pages};
+    if (sequence.phase == Phase::kGenerate) {
+      generate_rows.push_back(attention_rows);
+    } else {
+      prompt_attention(kernels, shape, kv, attention_rows, *pool, attention_scratch);
+    }
+    row += num_tokens;
+  }
+  if (!generate_rows.empty())
+    generate_attention(kernels, shape, kv, generate_rows, *pool, attention_scratch);
+}
+
+void Decoder::Impl::normalize_heads(const LayerConfig& layer, const LayerWeights& tensors) {
+  const auto normalize = [&](float* x, int64_t heads, const std::vector<float>& weight,
+                             int64_t first, int64_t count) {
+    float* head = x + first * heads * layer.head_dim;
+    kernels.elementwise->rms_norm(head, weight.data(), config.norm_epsilon, count * heads,
+                                  layer.head_dim, head);
+  };
+  for_rows([&](int64_t first, int64_t count) {
+    normalize(q.data(), layer.heads, tensors.q_norm, first, count);
+    normalize(k.data(), layer.kv_heads, tensors.k_norm, first, count);
+  });
+}
+
+void Decoder::Impl::rotate(const LayerConfig& layer, const RopeTable& table) {
+  if (layer.rope.dims == 0) return;
+  const auto rotate_heads = [&](float* x, int64_t heads, int64_t first, int64_t count) {
+    kernels.elementwise->rope(x + first * heads * layer.head_dim, table.row(first), count, heads,
+                              layer.head_dim, layer.rope.dims);
+  };
+  for_rows([&](int64_t first, int64_t count) {
+    rotate_heads(q.data(), layer.heads, first, count);
+    rotate_heads(k.data(), layer.kv_heads, first, count);
+  });
+}
+
+void Decoder::Impl::add_to_residual(const std::vector<float>& post_norm, float* values) {
+  if (!post_norm.empty()) rms_norm(values, post_norm, values);
+  for_rows([&](int64_t first, int64_t count) {
+    kernels.elementwise->add(values + first * config.width, count * config.width,
+                             residual.data() + first * config.width);
+  });
+}
+
+void Decoder::Impl::rms_norm(const float* x, const std::vector<float>& weight, float* y) {
+  const auto width = static_cast<int64_t>(weight.size());
+  for_rows([&](int64_t first, int64_t count) {
+    kernels.elementwise->rms_norm(x + first * width, weight.data(), config.norm_epsilon, count,
+                                  width, y + first * width);
+  });
+}
+
+// All rows of the step, each with the arithmetic of its phase.
+void Decoder::Impl::project(const float* x, int64_t width, std::vector<LinearOutput> outputs) {
+  const auto run = [&](Phase phase, int64_t first, int64_t count) {
+    if (count == 0) return;
+    linear(kernels, phase, {x + first * width, count, width, width}, outputs, *pool,
+           linear_scratch);
+  };
+  run(Phase::kPrompt, 0, rows.prompt);
+  for (LinearOutput& output : outputs) output.y += rows.prompt * output.y_stride;
+  run(Phase::kGenerate, rows.prompt, rows.all - rows.prompt);
+}
+
+// The output matrix is read once as stored for every row, prompt or generated: a prompt wants one
+// row of it only, and unpacking 150,000 columns for that would cost more than the product.
+void Decoder::Impl::produce_logits(std::span<const StepSequence> step,
+                                   FunctionRef<void(const LogitRows&)> on_logits) {
+  std::vector<int64_t> wanted;
+  int64_t row = 0;
+  for (const StepSequence& sequence : step) {
+    const auto num_tokens = static_cast<int64_t>(sequence.tokens.size());
+    for (int64_t i = 0; i < num_tokens; ++i) {
+      const bool is_last = i == num_tokens - 1;
+      if (sequence.logits == LogitsWanted::kAll ||
+          (sequence.logits == LogitsWanted::kLast && is_last)) {
+        wanted.push_back(row + i);
+      }
+    }
+    row += num_tokens;
+  }
+  const ElementwiseKernels& elementwise = *kernels.elementwise;
+  for (size_t begin = 0; begin < wanted.size(); begin += kLogitRowsAtOnce) {
+    const auto count =
+        std::min<int64_t>(kLogitRowsAtOnce, static_cast<int64_t>(wanted.size() - begin));
+    float* last = normed.ensure(static_cast<size_t>(count * config.width));
+    for (int64_t i = 0; i < count; ++i) {
+      elementwise.rms_norm(residual.data() + wanted[begin + static_cast<size_t>(i)] * config.width,
+                           weights.output_norm.data(), config.norm_epsilon, 1, config.width,
+                           last + i * config.width);
+    }
+    float* values = logits.ensure(static_cast<size_t>(count * config.vocab_size));
+    const LinearOutput output{weights.output, nullptr, values, config.vocab_size};
+    linear(kernels, Phase::kGenerate, {last, count, config.width, config.width}, {&output, 1},
+           *pool, linear_scratch);
+    if (config.logit_scale != 1) {
+      for (int64_t i = 0; i < count * config.vocab_size; ++i) values[i] *= config.logit_scale;
+    }
+    if (config.final_soft_cap > 0)
+      elementwise.soft_cap(values, count * config.vocab_size, config.final_soft_cap);
+    on_logits({static_cast<int64_t>(begin), count, values});
+  }
+}
+
+}  // namespace winnow

@@ -1,0 +1,58 @@
+// Decoder: the forward pass. One call runs one step: prompt chunks and generated tokens of any
+// number of sequences.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "base/ids.h"
+#include "base/thread_pool.h"
+#include "kernels/table.h"
+#include "kv/kv_store.h"
+#include "model/model.h"
+
+namespace winnow {
+
+enum class LogitsWanted { kNone, kLast, kAll };
+
+// One sequence's share of a step: new tokens at positions [begin, begin + tokens.size()).
+struct StepSequence {
+  std::span<const TokenId> tokens;  // each in [0, vocab_size); exactly one for kGenerate
+  int32_t begin = 0;
+  std::span<const PageId> pages;  // logical order, covering begin + tokens.size() tokens
+  Phase phase = Phase::kPrompt;
+  LogitsWanted logits = LogitsWanted::kNone;
+};
+
+// Logits of a few of the step's rows: [num_rows, vocab_size]. `row_idx` counts the wanted rows of
+// the step in order. Valid during the call only.
+struct LogitRows {
+  int64_t row_idx = 0;
+  int64_t num_rows = 0;
+  const float* values = nullptr;
+};
+
+// The KV layouts of a model's layers, for KvStore::create.
+std::vector<KvLayout> kv_layouts(const ModelConfig& config, KvDType dtype);
+
+class Decoder {
+ public:
+  // `model` and `kernels` must outlive the decoder.
+  Decoder(const Model& model, const KernelTable& kernels);
+  ~Decoder();
+
+  // Writes K and V of the new tokens to `kv` and hands the wanted logits to `on_logits`, in order,
+  // a few rows at a time. Requires all kPrompt sequences before all kGenerate ones. A row's results
+  // depend on its own sequence's tokens alone: not on chunk sizes, neighbours or threads.
+  void run_step(std::span<const StepSequence> step, KvStore& kv, ThreadPool& pool,
+                FunctionRef<void(const LogitRows&)> on_logits);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace winnow
