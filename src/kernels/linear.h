@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/aligned_buffer.h"
 #include "base/ids.h"
 #include "base/thread_pool.h"
 #include "kernels/table.h"
@@ -27,12 +28,26 @@ struct LinearInput {
   int64_t stride = 0;
 };
 
-class LinearScratch;
+// Memory that linear() uses and keeps: the int8 form of the input and each thread's unpacked panel.
+// One per concurrent caller of linear().
+class LinearScratch {
+ public:
+  int64_t capacity_bytes() const;
 
-// Runs all outputs of one input (q, k and v; gate and up): the input is converted once for all of them.
-// kPrompt unpacks each weight panel once for all rows and uses the matrix unit; kGenerate reads the weights once, as
-// stored. The arithmetic of a row depends on `phase`, the weight's type and its own numbers only (law 1).
-// Requires weight.cols == cols for every output. Allocates nothing once `scratch` has grown.
+ private:
+  friend class LinearRun;
+  AlignedBuffer<int8_t> codes_;
+  AlignedBuffer<float> scales_;
+  AlignedBuffer<float> sums_;
+  AlignedBuffer<float> half_sums_;
+  AlignedBuffer<std::byte> panels_;
+};
+
+// Runs all outputs of one input (q, k and v; gate and up): the input is converted once for all of
+// them. kPrompt unpacks each weight panel once for all rows and uses the matrix unit; kGenerate
+// reads the weights once, as stored. The arithmetic of a row depends on `phase`, the weight's type
+// and its own numbers only (law 1). Requires weight.cols == cols for every output. Allocates
+// nothing once `scratch` has grown.
 void linear(const KernelTable& kernels, Phase phase, const LinearInput& input,
             std::span<const LinearOutput> outputs, ThreadPool& pool, LinearScratch& scratch);
 

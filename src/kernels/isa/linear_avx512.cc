@@ -1,0 +1,7 @@
+#include "kernels/linear_kernels.h"
+
+namespace winnow {
+
+const LinearKernels& linear_kernels_avx512() { return linear_kernels_scalar(); }
+
+}  // namespace winnow

@@ -1,0 +1,117 @@
+#include "kernels/linear.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "kernels/linear_kernels.h"
+
+namespace winnow {
+
+int64_t LinearScratch::capacity_bytes() const {
+  return static_cast<int64_t>(codes_.capacity_bytes() + scales_.capacity_bytes() +
+                              sums_.capacity_bytes() + half_sums_.capacity_bytes() +
+                              panels_.capacity_bytes());
+}
+
+// One call of linear(): sizes the scratch memory, converts the input, then cuts every output into
+// tasks.
+class LinearRun {
+ public:
+  LinearRun(const LinearKernels& kernels, Phase phase, const LinearInput& input,
+            std::span<const LinearOutput> outputs, ThreadPool& pool, LinearScratch& scratch)
+      : kernels_(kernels),
+        phase_(phase),
+        input_(input),
+        outputs_(outputs),
+        pool_(pool),
+        scratch_(scratch) {}
+
+  void run() {
+    quantize_input();
+    panels_ =
+        scratch_.panels_.ensure(static_cast<size_t>(kernels_.scratch_bytes * pool_.num_threads()));
+    int64_t num_tasks = 0;
+    for (const LinearOutput& output : outputs_) num_tasks += tasks_of(output);
+    pool_.run(num_tasks,
+              [this](int64_t task_idx, int thread_idx) { multiply(task_idx, thread_idx); });
+  }
+
+ private:
+  // Weight bytes per generate task: long enough to stream, short enough to share out evenly.
+  static constexpr int64_t kGenerateTaskBytes = 64 * 1024;
+  // Input elements per quantise task; a smaller input is not worth waking a thread.
+  static constexpr int64_t kQuantizeTaskElements = 32 * 1024;
+
+  int64_t outputs_per_task(const LinearOutput& output) const {
+    if (phase_ == Phase::kPrompt) return kernels_.prompt_outputs;
+    const int64_t row_bytes = output.weight.row_bytes();
+    return std::max<int64_t>(8, kGenerateTaskBytes / std::max<int64_t>(1, row_bytes) / 8 * 8);
+  }
+
+  int64_t tasks_of(const LinearOutput& output) const {
+    const int64_t per_task = outputs_per_task(output);
+    return (output.weight.rows + per_task - 1) / per_task;
+  }
+
+  void quantize_input() {
+    const bool needed =
+        std::any_of(outputs_.begin(), outputs_.end(),
+                    [](const LinearOutput& output) { return is_quantized(output.weight.dtype); });
+    if (!needed) return;
+    CHECK(input_.cols % kInputGroup == 0);
+    const auto elements = static_cast<size_t>(input_.num_rows * input_.cols);
+    quantized_ = {scratch_.codes_.ensure(elements), scratch_.scales_.ensure(elements / kInputGroup),
+                  scratch_.sums_.ensure(elements / kInputGroup),
+                  scratch_.half_sums_.ensure(elements / kHalfGroup)};
+    const int64_t rows_per_task = std::max<int64_t>(1, kQuantizeTaskElements / input_.cols);
+    const int64_t num_tasks = (input_.num_rows + rows_per_task - 1) / rows_per_task;
+    pool_.run(num_tasks, [&](int64_t task_idx, int) {
+      const int64_t begin = task_idx * rows_per_task;
+      kernels_.quantize(input_.x, input_.stride, input_.cols, begin,
+                        std::min(begin + rows_per_task, input_.num_rows), quantized_);
+    });
+  }
+
+  void multiply(int64_t task_idx, int thread_idx) const {
+    const LinearOutput* output = outputs_.data();
+    while (task_idx >= tasks_of(*output)) {
+      task_idx -= tasks_of(*output);
+      ++output;
+    }
+    const int64_t first = task_idx * outputs_per_task(*output);
+    const LinearTask task{
+        .dtype = output->weight.dtype,
+        .weight = output->weight.row(first),
+        .row_bytes = output->weight.row_bytes(),
+        .num_outputs = std::min(outputs_per_task(*output), output->weight.rows - first),
+        .bias = output->bias == nullptr ? nullptr : output->bias + first,
+        .num_rows = input_.num_rows,
+        .cols = input_.cols,
+        .x = input_.x,
+        .x_stride = input_.stride,
+        .quantized = quantized_,
+        .y = output->y + first,
+        .y_stride = output->y_stride,
+        .scratch = panels_ + thread_idx * kernels_.scratch_bytes,
+    };
+    (phase_ == Phase::kPrompt ? kernels_.prompt : kernels_.generate)(task);
+  }
+
+  const LinearKernels& kernels_;
+  const Phase phase_;
+  const LinearInput& input_;
+  const std::span<const LinearOutput> outputs_;
+  ThreadPool& pool_;
+  LinearScratch& scratch_;
+  QuantizedRows quantized_{};
+  std::byte* panels_ = nullptr;
+};
+
+void linear(const KernelTable& kernels, Phase phase, const LinearInput& input,
+            std::span<const LinearOutput> outputs, ThreadPool& pool, LinearScratch& scratch) {
+  for (const LinearOutput& output : outputs) CHECK(output.weight.cols == input.cols);
+  if (input.num_rows == 0) return;
+  LinearRun(*kernels.linear, phase, input, outputs, pool, scratch).run();
+}
+
+}  // namespace winnow
