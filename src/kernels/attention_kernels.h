@@ -66,7 +66,7 @@ struct AttentionKernels {
   // nothing to it, whatever the page holds there.
   void (*visit)(const AttentionTile& tile, const AttentionBlock& block);
   // Ends the tile: writes out, or hands over the state.
-  void (*finish)(const AttentionTile& tile);
+  void (*finish)(const AttentionTile& tile);  // out = (acc + 0) * (1 / sum)
   void (*finish_piece)(const AttentionTile& tile, const AttentionPiece& piece);
   // Rounds to nearest even; f16 saturates at +-65504. NaN stays NaN.
   void (*store)(const KvTokens& tokens);

@@ -27,8 +27,10 @@ struct KvLayerView {
 // Memory is reserved up front but touched only when a page is first written.
 class KvStore {
  public:
-  // One layout per layer (layers may differ in heads and widths). kOutOfMemory if it cannot be reserved.
-  static Result<std::unique_ptr<KvStore>> create(std::span<const KvLayout> layers, int64_t num_pages);
+  // One layout per layer (layers may differ in heads and widths). kOutOfMemory if it cannot be
+  // reserved.
+  static Result<std::unique_ptr<KvStore>> create(std::span<const KvLayout> layers,
+                                                 int64_t num_pages);
   ~KvStore();
   KvStore(const KvStore&) = delete;
   KvStore& operator=(const KvStore&) = delete;

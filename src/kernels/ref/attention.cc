@@ -104,7 +104,8 @@ void finish(const AttentionTile& tile) {
     const float inverse = 1 / state.sum[row];
     float* out = tile.out + row_offset(tile, row);
     for (int dim = 0; dim < tile.head_dim; ++dim) {
-      out[dim] = state.acc[row * tile.head_dim + dim] * inverse;
+      // Adding zero makes a negative zero positive: which of the two it is depends on unseen keys.
+      out[dim] = (state.acc[row * tile.head_dim + dim] + 0.0F) * inverse;
     }
   }
 }

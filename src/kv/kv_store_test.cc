@@ -1,0 +1,122 @@
+#include "kv/kv_store.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <array>
+#include <cstring>
+#include <random>
+#include <set>
+
+namespace winnow {
+namespace {
+
+const KvLayout kSmall{.kv_heads = 2, .head_dim = 64};
+const KvLayout kWide{.kv_heads = 1, .head_dim = 256, .dtype = KvDType::kF16};
+
+std::unique_ptr<KvStore> make_store(std::span<const KvLayout> layers, int64_t num_pages) {
+  auto store = KvStore::create(layers, num_pages);
+  EXPECT_TRUE(store.ok()) << (store.ok() ? "" : store.error().message);
+  return std::move(store).value();
+}
+
+TEST(KvStore, TakesTheLowestFreePageFirst) {
+  const auto store = make_store(std::array{kSmall}, 3);
+  EXPECT_EQ(store->take(), PageId{0});
+  EXPECT_EQ(store->take(), PageId{1});
+  EXPECT_EQ(store->take(), PageId{2});
+  EXPECT_EQ(store->take(), std::nullopt);
+  store->give_back(PageId{1});
+  store->give_back(PageId{0});
+  EXPECT_EQ(store->take(), PageId{0});
+  EXPECT_EQ(store->num_free(), 1);
+}
+
+TEST(KvStore, RandomRunsAgreeWithASetOfFreeIds) {
+  std::mt19937 rng(20);
+  for (int run = 0; run < 20; ++run) {
+    const int num_pages = std::uniform_int_distribution(1, 40)(rng);
+    const auto store = make_store(std::array{kSmall}, num_pages);
+    std::set<int> free;
+    std::vector<int> taken;
+    for (int i = 0; i < num_pages; ++i) free.insert(i);
+    for (int step = 0; step < 500; ++step) {
+      if (std::bernoulli_distribution(0.55)(rng)) {
+        const std::optional<PageId> got = store->take();
+        ASSERT_EQ(got.has_value(), !free.empty());
+        if (!got) continue;
+        ASSERT_EQ(static_cast<int>(*got), *free.begin());
+        taken.push_back(*free.begin());
+        free.erase(free.begin());
+      } else if (!taken.empty()) {
+        std::swap(taken[rng() % taken.size()], taken.back());
+        store->give_back(PageId{taken.back()});
+        free.insert(taken.back());
+        taken.pop_back();
+      }
+      ASSERT_EQ(store->num_free(), static_cast<int64_t>(free.size()));
+    }
+  }
+}
+
+TEST(KvStore, EveryByteOfEveryPageOfEveryLayerIsItsOwn) {
+  const auto store = make_store(std::array{kSmall, kWide}, 3);
+  ASSERT_EQ(store->num_layers(), 2);
+  EXPECT_EQ(store->bytes_per_page(), kSmall.page_bytes() + kWide.page_bytes());
+  const auto fill = [&](auto action) {
+    for (int layer = 0; layer < 2; ++layer) {
+      const KvLayerView view = store->layer(layer);
+      for (int id = 0; id < 3; ++id) action(view.page(PageId{id}), view.page_bytes, layer * 3 + id);
+    }
+  };
+  fill([](std::byte* page, int64_t bytes, int value) {
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(page) % 64, 0U);
+    std::memset(page, value + 1, static_cast<size_t>(bytes));
+  });
+  fill([](std::byte* page, int64_t bytes, int value) {
+    for (int64_t i = 0; i < bytes; ++i) ASSERT_EQ(static_cast<int>(page[i]), value + 1);
+  });
+}
+
+TEST(KvStore, MemoryIsTouchedOnlyWhereAPageIsWritten) {
+  const KvLayout layout{.kv_heads = 8, .head_dim = 128};
+  const int64_t num_pages = 4096;  // over 2 GiB
+  const auto store = make_store(std::array{layout}, num_pages);
+  const KvLayerView view = store->layer(0);
+  view.page(PageId{0})[0] = std::byte{1};
+  const auto num_system_pages = static_cast<size_t>(num_pages * view.page_bytes / 4096);
+  std::vector<unsigned char> resident(num_system_pages);
+  ASSERT_EQ(mincore(view.pages, num_system_pages * 4096, resident.data()), 0);
+  size_t num_resident = 0;
+  for (const unsigned char flags : resident) num_resident += flags & 1;
+  EXPECT_GE(num_resident, 1U);
+  EXPECT_LE(num_resident, 1024U);  // two huge pages
+}
+
+TEST(KvStore, SizesThatCannotBeReservedAreRefused) {
+  const KvLayout huge{.kv_heads = 1 << 16, .head_dim = 256};
+  const std::vector<KvLayout> layers(1000, huge);
+  const auto too_large = KvStore::create(layers, std::numeric_limits<int32_t>::max());
+  ASSERT_FALSE(too_large.ok());
+  EXPECT_EQ(too_large.error().code, ErrorCode::kOutOfMemory);
+  for (const int64_t num_pages : {int64_t{0}, int64_t{-1}, int64_t{1} << 31}) {
+    const auto refused = KvStore::create(std::array{kSmall}, num_pages);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  }
+}
+
+using KvStoreDeathTest = ::testing::Test;
+
+TEST(KvStoreDeathTest, APageIsNotGivenBackTwice) {
+  const auto store = make_store(std::array{kSmall}, 2);
+  EXPECT_DEATH(store->give_back(PageId{0}), "taken");
+  const PageId id = *store->take();
+  store->give_back(id);
+  EXPECT_DEATH(store->give_back(id), "taken");
+  EXPECT_DEATH(store->give_back(PageId{2}), "num_pages");
+}
+
+}  // namespace
+}  // namespace winnow
