@@ -34,6 +34,15 @@ const DTypeInfo& dtype_info(DType dtype) {
   check_failed(__FILE__, __LINE__, "known dtype");
 }
 
+std::string supported_dtype_names() {
+  std::string names;
+  for (const DTypeInfo& info : kTypes) {
+    if (!names.empty()) names += ", ";
+    names += info.name;
+  }
+  return names;
+}
+
 int64_t dtype_bytes(DType dtype, int64_t elements) {
   const DTypeInfo& info = dtype_info(dtype);
   DCHECK(elements % info.group_size == 0);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace winnow {
@@ -24,6 +25,8 @@ struct DTypeInfo {
 const DTypeInfo& dtype_info(DType dtype);
 // Nothing if the number is unknown or a type that is not supported.
 std::optional<DType> dtype_from_gguf(uint32_t number);
+// The supported types, for messages: "F32, F16, ...".
+std::string supported_dtype_names();
 // Bytes of `elements` values. Requires elements % group_size == 0.
 int64_t dtype_bytes(DType dtype, int64_t elements);
 
