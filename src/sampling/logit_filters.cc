@@ -46,6 +46,25 @@ void keep_top_k_by_heap(std::span<const float> logits, size_t k, std::vector<Can
   }
 }
 
+double mass_of(std::span<const Candidate> candidates) {
+  double mass = 0;
+  for (const Candidate& candidate : candidates) mass += static_cast<double>(candidate.weight);
+  return mass;
+}
+
+// Moves the most likely candidates to the front until they weigh at least `wanted`, and counts
+// them. Most of a large vocabulary weighs next to nothing, so this leaves little to put in order.
+size_t count_heavy(std::span<Candidate> candidates, double wanted) {
+  for (const float least_weight : {1e-2f, 1e-4f}) {
+    const auto end = std::partition(
+        candidates.begin(), candidates.end(),
+        [&](const Candidate& candidate) { return candidate.weight >= least_weight; });
+    const auto heavy = static_cast<size_t>(end - candidates.begin());
+    if (mass_of(candidates.first(heavy)) >= wanted) return heavy;
+  }
+  return candidates.size();
+}
+
 }  // namespace
 
 Result<float> largest_logit(std::span<const float> logits) {
@@ -104,28 +123,32 @@ double set_weights(std::span<Candidate> candidates, float largest, float tempera
 
 void keep_nucleus(std::vector<Candidate>& candidates, float top_p, double total) {
   CHECK(!candidates.empty());
-  const double wanted = static_cast<double>(top_p) * total;
-  // The nucleus is a prefix of the ordered tokens, so it lies within any set of the most likely
-  // ones that is heavy enough. Widen that set until it is; only then put it in order.
-  size_t heavy = 0;
-  for (const float least_weight : {0.05f, 1e-3f, 1e-5f, 0.0f}) {
-    const auto end = std::partition(
-        candidates.begin(), candidates.end(),
-        [&](const Candidate& candidate) { return candidate.weight >= least_weight; });
-    heavy = static_cast<size_t>(end - candidates.begin());
-    double mass = 0;
-    for (size_t i = 0; i < heavy; ++i) mass += static_cast<double>(candidates[i].weight);
-    if (heavy > 0 && mass >= wanted) break;
+  double wanted = static_cast<double>(top_p) * total;
+  candidates.resize(count_heavy(candidates, wanted));
+  // Where the nucleus ends, by halving: [0, begin) lies inside it and lacks `wanted`, and the end
+  // is in [begin, end).
+  size_t begin = 0;
+  size_t end = candidates.size();
+  constexpr size_t kSortable = 32;
+  while (end - begin > kSortable) {
+    const size_t middle = begin + (end - begin) / 2;
+    std::nth_element(candidates.begin() + begin, candidates.begin() + middle,
+                     candidates.begin() + end, more_likely);
+    const double mass = mass_of({candidates.data() + begin, middle - begin});
+    if (mass >= wanted) {
+      end = middle;
+    } else {
+      wanted -= mass;
+      begin = middle;
+    }
   }
-  candidates.resize(heavy);
-  std::sort(candidates.begin(), candidates.end(), more_likely);
+  std::sort(candidates.begin() + begin, candidates.begin() + end, more_likely);
   double mass = 0;
-  size_t count = 0;
-  while (count < candidates.size()) {
-    mass += static_cast<double>(candidates[count++].weight);
+  while (begin < end) {
+    mass += static_cast<double>(candidates[begin++].weight);
     if (mass >= wanted) break;
   }
-  candidates.resize(count);
+  candidates.resize(begin);
 }
 
 }  // namespace winnow
