@@ -40,11 +40,11 @@ struct PrefillProgress {
 
 struct GenerateOptions {
   int64_t max_new_tokens = -1;  // -1 = until an end token or the context is full
-  SamplerOptions sampling;
-  std::vector<TokenId> end_tokens;
-  std::function<void(const PrefillProgress&)> on_prefill;
+  SamplerOptions sampling = {};
+  std::vector<TokenId> end_tokens = {};
+  std::function<void(const PrefillProgress&)> on_prefill = {};
   // Called with every new token (end tokens excluded); false stops the answer (kStopped).
-  std::function<bool(TokenId)> on_token;
+  std::function<bool(TokenId)> on_token = {};
   const std::atomic<bool>* cancel = nullptr;  // looked at after every chunk and token
 };
 

@@ -1,0 +1,166 @@
+#include "engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/sequence.h"
+#include "support/golden.h"
+
+namespace winnow {
+namespace {
+
+class EngineTest : public testing::Test {
+ protected:
+  static std::shared_ptr<const Model> tiny_model() {
+    auto model = Model::load(test::golden_path("tiny/llama.gguf"));
+    EXPECT_TRUE(model.ok()) << model.error().message;
+    return std::move(model).value();
+  }
+  static std::unique_ptr<Engine> engine_with(EngineOptions options) {
+    options.num_threads = 2;
+    auto engine = Engine::create(tiny_model(), options);
+    EXPECT_TRUE(engine.ok()) << engine.error().message;
+    return std::move(engine).value();
+  }
+  static std::vector<TokenId> prompt_of(size_t count) {
+    std::vector<TokenId> prompt(count);
+    for (size_t i = 0; i < count; ++i) prompt[i] = static_cast<TokenId>((i * 37 + 11) % 250);
+    return prompt;
+  }
+  static Generation answer(Engine& engine, Sequence& sequence, const std::vector<TokenId>& prompt,
+                           const GenerateOptions& options) {
+    auto generation = engine.generate(sequence, prompt, options);
+    EXPECT_TRUE(generation.ok()) << generation.error().message;
+    return std::move(generation).value();
+  }
+};
+
+TEST_F(EngineTest, AnswersWithAsManyTokensAsAskedFor) {
+  const auto engine = engine_with({.context_tokens = 256});
+  for (const int64_t count : {0, 1, 2, 17}) {
+    const auto sequence = engine->new_sequence();
+    const Generation generation =
+        answer(*engine, *sequence, prompt_of(40), {.max_new_tokens = count});
+    EXPECT_EQ(static_cast<int64_t>(generation.tokens.size()), count);
+    EXPECT_EQ(generation.finish, FinishReason::kMaxTokens);
+  }
+}
+
+TEST_F(EngineTest, EndsAtAnyEndTokenAndKeepsItOutOfTheAnswer) {
+  const auto engine = engine_with({.context_tokens = 256});
+  const std::vector<TokenId> free_run =
+      answer(*engine, *engine->new_sequence(), prompt_of(40), {.max_new_tokens = 8}).tokens;
+  const TokenId end = free_run.back();
+  const auto first = std::find(free_run.begin(), free_run.end(), end);
+  const Generation generation = answer(*engine, *engine->new_sequence(), prompt_of(40),
+                                       {.max_new_tokens = 8, .end_tokens = {-5, end}});
+  EXPECT_EQ(generation.finish, FinishReason::kEndToken);
+  EXPECT_EQ(generation.tokens, std::vector<TokenId>(free_run.begin(), first));
+}
+
+TEST_F(EngineTest, StopsWhenTheContextIsFull) {
+  const auto engine = engine_with({.context_tokens = 60});
+  const Generation generation = answer(*engine, *engine->new_sequence(), prompt_of(50), {});
+  EXPECT_EQ(generation.finish, FinishReason::kContextFull);
+  EXPECT_EQ(generation.tokens.size(), 11U);  // the last one needs no room: nothing follows it
+}
+
+TEST_F(EngineTest, APromptThatCannotFitIsRefusedWithBothNumbers) {
+  const auto engine = engine_with({.context_tokens = 60});
+  const auto generation = engine->generate(*engine->new_sequence(), prompt_of(61), {});
+  ASSERT_FALSE(generation.ok());
+  EXPECT_EQ(generation.error().code, ErrorCode::kContextExceeded);
+  EXPECT_NE(generation.error().message.find("60"), std::string::npos);
+  EXPECT_NE(generation.error().message.find("61"), std::string::npos);
+}
+
+TEST_F(EngineTest, BadPromptsAndOptionsAreErrors) {
+  const auto engine = engine_with({.context_tokens = 60});
+  const auto sequence = engine->new_sequence();
+  EXPECT_FALSE(engine->generate(*sequence, std::vector<TokenId>{}, {}).ok());
+  EXPECT_FALSE(engine->generate(*sequence, std::vector<TokenId>{1, -1}, {}).ok());
+  EXPECT_FALSE(engine->generate(*sequence, std::vector<TokenId>{1, 1 << 30}, {}).ok());
+  EXPECT_FALSE(Engine::create(tiny_model(), {.num_threads = -1}).ok());
+  EXPECT_FALSE(Engine::create(tiny_model(), {.chunk_tokens = 0}).ok());
+  EXPECT_FALSE(Engine::create(tiny_model(), {.context_tokens = int64_t{1} << 40}).ok());
+}
+
+TEST_F(EngineTest, AContinuedConversationReusesItsPrefixAndAnswersAsAFreshOne) {
+  const auto engine = engine_with({.context_tokens = 1024});
+  const auto sequence = engine->new_sequence();
+  std::vector<TokenId> prompt = prompt_of(200);
+  answer(*engine, *sequence, prompt, {.max_new_tokens = 0});
+  const std::vector<TokenId> more = prompt_of(77);
+  prompt.insert(prompt.end(), more.begin(), more.end());
+  const Generation continued = answer(*engine, *sequence, prompt, {.max_new_tokens = 9});
+  EXPECT_EQ(continued.reused_tokens, 200);
+  EXPECT_EQ(continued.tokens,
+            answer(*engine, *engine->new_sequence(), prompt, {.max_new_tokens = 9}).tokens);
+}
+
+TEST_F(EngineTest, RepeatingAPromptRunsItsLastTokenAgain) {
+  const auto engine = engine_with({.context_tokens = 512});
+  for (const size_t length : {1, 128, 256, 257}) {
+    const auto sequence = engine->new_sequence();
+    const std::vector<TokenId> prompt = prompt_of(length);
+    const Generation first = answer(*engine, *sequence, prompt, {.max_new_tokens = 3});
+    const Generation second = answer(*engine, *sequence, prompt, {.max_new_tokens = 3});
+    EXPECT_EQ(second.reused_tokens, static_cast<int64_t>(length) - 1);
+    EXPECT_EQ(first.tokens, second.tokens);
+  }
+}
+
+TEST_F(EngineTest, CancellingReturnsWhatThereIs) {
+  const auto engine = engine_with({.chunk_tokens = 128, .context_tokens = 1024});
+  std::atomic<bool> cancel = false;
+  GenerateOptions options{.max_new_tokens = 50, .cancel = &cancel};
+  options.on_token = [&, count = 0](TokenId) mutable {
+    if (++count == 3) cancel = true;
+    return true;
+  };
+  const Generation during_answer = answer(*engine, *engine->new_sequence(), prompt_of(10), options);
+  EXPECT_EQ(during_answer.finish, FinishReason::kCancelled);
+  EXPECT_EQ(during_answer.tokens.size(), 3U);
+
+  cancel = false;
+  options.on_prefill = [&](const PrefillProgress&) { cancel = true; };
+  const auto sequence = engine->new_sequence();
+  const Generation during_prompt = answer(*engine, *sequence, prompt_of(1000), options);
+  EXPECT_EQ(during_prompt.finish, FinishReason::kCancelled);
+  EXPECT_EQ(sequence->size(), 128);  // the finished chunk serves the next try
+}
+
+TEST_F(EngineTest, ProgressCountsEveryChunkUpToTheWholePrompt) {
+  const auto engine = engine_with({.chunk_tokens = 100, .context_tokens = 1024});
+  std::vector<int64_t> done;
+  GenerateOptions options{.max_new_tokens = 0};
+  options.on_prefill = [&](const PrefillProgress& progress) {
+    done.push_back(progress.done);
+    EXPECT_EQ(progress.total, 300);
+    EXPECT_GE(progress.eta_s, 0);
+  };
+  answer(*engine, *engine->new_sequence(), prompt_of(300), options);
+  EXPECT_EQ(done, (std::vector<int64_t>{128, 256, 300}));
+}
+
+TEST_F(EngineTest, PagesComeBackWhenASequenceEnds) {
+  const auto engine = engine_with({.context_tokens = 256});
+  for (int i = 0; i < 20; ++i) {
+    const Generation generation =
+        answer(*engine, *engine->new_sequence(), prompt_of(250), {.max_new_tokens = 2});
+    EXPECT_EQ(generation.tokens.size(), 2U);
+  }
+  EXPECT_GT(engine->kv_bytes(), 0);
+}
+
+TEST_F(EngineTest, ScoringDoesNotDependOnTheChunk) {
+  const std::vector<TokenId> ids = prompt_of(300);
+  const auto whole = engine_with({.chunk_tokens = 512, .context_tokens = 512})->score(ids, {});
+  const auto parts = engine_with({.chunk_tokens = 128, .context_tokens = 512})->score(ids, {});
+  ASSERT_TRUE(whole.ok() && parts.ok());
+  EXPECT_EQ(whole->target_logprob, parts->target_logprob);
+  EXPECT_EQ(whole->top1, parts->top1);
+  EXPECT_EQ(whole->target_logprob.size(), 299U);
+}
+
+}  // namespace
+}  // namespace winnow

@@ -1,0 +1,74 @@
+// Real models against the log-probabilities of an independent float32 forward pass
+// (tests/golden/truth).
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "engine/engine.h"
+#include "support/golden.h"
+
+namespace winnow {
+namespace {
+
+struct Difference {
+  double perplexity_ratio = 0;
+  double same_top1 = 0;
+  double mean_logprob = 0;
+};
+
+// Positions [first, ids) of `scored` against as many golden values.
+Difference compare(const ScoredText& scored, const std::vector<float>& logprobs,
+                   const std::vector<TokenId>& top1) {
+  const size_t first = scored.target_logprob.size() - logprobs.size();
+  double ours = 0, theirs = 0, absolute = 0;
+  for (size_t i = 0; i < logprobs.size(); ++i) {
+    const double mine = scored.target_logprob[first + i];
+    ours += mine;
+    theirs += logprobs[i];
+    absolute += std::abs(mine - logprobs[i]);
+  }
+  const size_t first_top1 = scored.top1.size() - top1.size();
+  double same = 0;
+  for (size_t i = 0; i < top1.size(); ++i) same += scored.top1[first_top1 + i] == top1[i] ? 1 : 0;
+  const auto count = static_cast<double>(logprobs.size());
+  return {std::exp((theirs - ours) / count), same / static_cast<double>(top1.size()),
+          absolute / count};
+}
+
+class Truth : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(Truth, RealModelsScoreTextAsTheReferenceDoes) {
+  const auto [golden_name, model_name] = GetParam();
+  const std::string path = test::model_path(model_name);
+  SKIP_WITHOUT_MODEL(path);
+  const auto golden = test::load_golden(golden_name);
+  const auto model = Model::load(path);
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  const auto engine = Engine::create(*model, {});
+  ASSERT_TRUE(engine.ok()) << engine.error().message;
+  const auto scored = (*engine)->score(test::numbers<TokenId>(golden.at("ids")), {});
+  ASSERT_TRUE(scored.ok()) << scored.error().message;
+  const Difference difference = compare(*scored, test::numbers<float>(golden.at("target_logprob")),
+                                        test::numbers<TokenId>(golden.at("top1")));
+  std::printf("perplexity x %.4f, same top token %.2f %%, mean |log-probability difference| %.4f\n",
+              difference.perplexity_ratio, 100 * difference.same_top1, difference.mean_logprob);
+  EXPECT_NEAR(difference.perplexity_ratio, 1, 0.008);
+  EXPECT_GE(difference.same_top1, 0.98);
+  EXPECT_LE(difference.mean_logprob, 0.05);
+}
+
+constexpr const char* kSmolLm2 = "smollm2-135m-instruct-q4_1.gguf";
+constexpr const char* kGemma3 = "gemma-3-270m-q4_k_m.gguf";
+constexpr const char* kQwen = "qwen2.5-coder-0.5b-instruct.gguf";
+
+INSTANTIATE_TEST_SUITE_P(Models, Truth,
+                         testing::Values(std::pair{"truth/truth-smollm2-code-1024.json", kSmolLm2},
+                                         std::pair{"truth/truth-smollm2-prose-1024.json", kSmolLm2},
+                                         std::pair{"truth/truth-gemma3-code-1024.json", kGemma3},
+                                         std::pair{"truth/truth-gemma3-prose-1024.json", kGemma3},
+                                         std::pair{"truth/truth-qwen0.5b-code-1024.json", kQwen},
+                                         std::pair{"truth/truth-qwen0.5b-prose-1024.json", kQwen}));
+
+}  // namespace
+}  // namespace winnow
