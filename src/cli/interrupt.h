@@ -1,0 +1,23 @@
+// Interrupt: Ctrl+C as a flag that long work looks at.
+#pragma once
+
+#include <atomic>
+
+namespace winnow {
+
+// The flag is the process's, because a signal handler can reach nothing else.
+namespace interrupt {
+
+// From here on the first Ctrl+C sets the flag and the second ends the process with 130. A process
+// that was started with Ctrl+C ignored keeps ignoring it. A reader that has gone away becomes a
+// write error instead of a signal.
+void install_handlers();
+
+const std::atomic<bool>& flag();
+inline bool requested() { return flag().load(std::memory_order_relaxed); }
+
+// Makes the next Ctrl+C the first one again.
+void reset();
+
+}  // namespace interrupt
+}  // namespace winnow
