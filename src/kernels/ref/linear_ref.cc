@@ -6,6 +6,7 @@
 
 #include "kernels/linear_kernels.h"
 #include "kernels/ref/weight_groups.h"
+#include "tensor/half.h"
 
 namespace winnow {
 namespace {
@@ -90,8 +91,7 @@ float weight_at(const LinearTask& task, int64_t output, int64_t col) {
   }
   uint16_t bits;
   std::memcpy(&bits, row + col * 2, sizeof(bits));
-  if (task.dtype == DType::kF16) return ref::half_to_float(bits);
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+  return task.dtype == DType::kF16 ? f16_to_float(bits) : bf16_to_float(bits);
 }
 
 void multiply_plain(const LinearTask& task, int64_t output) {

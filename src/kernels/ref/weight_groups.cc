@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "kernels/linear_kernels.h"
+#include "tensor/half.h"
 
 namespace winnow::ref {
 namespace {
@@ -19,7 +20,7 @@ int byte_at(const std::byte* data, int offset) { return static_cast<int>(data[of
 float half_at(const std::byte* data, int offset) {
   uint16_t bits;
   std::memcpy(&bits, data + offset, sizeof(bits));
-  return half_to_float(bits);
+  return f16_to_float(bits);
 }
 
 void set_scales(WeightGroup& group, float d, float m) {
@@ -135,20 +136,6 @@ void read_mxfp4(const std::byte* data, WeightGroup& group) {
 }
 
 }  // namespace
-
-float half_to_float(uint16_t bits) {
-  const int exponent = bits >> 10 & 31;
-  const int fraction = bits & 1023;
-  float magnitude;
-  if (exponent == 31) {
-    magnitude = fraction == 0 ? INFINITY : NAN;
-  } else if (exponent == 0) {
-    magnitude = std::ldexp(static_cast<float>(fraction), -24);
-  } else {
-    magnitude = std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
-  }
-  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
-}
 
 WeightGroup read_weight_group(DType dtype, const std::byte* row, int64_t group_idx) {
   const DTypeInfo& info = dtype_info(dtype);

@@ -19,6 +19,4 @@ struct WeightGroup {
 // is_quantized(dtype).
 WeightGroup read_weight_group(DType dtype, const std::byte* row, int64_t group_idx);
 
-float half_to_float(uint16_t bits);
-
 }  // namespace winnow::ref

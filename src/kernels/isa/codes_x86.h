@@ -1,0 +1,201 @@
+// 32 weight codes side by side in one 256-bit register, and 8 float lanes: the vocabulary of
+// generic/weight_codes.inl.h and generic/linear_generate.inl.h on x86.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace winnow {
+namespace {
+
+using Codes32 = __m256i;
+using Float8 = __m256;
+using Int8 = __m256i;  // 8 lanes of int32
+
+inline Codes32 codes_load(const uint8_t* p) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+}
+inline __m128i load_bytes16(const uint8_t* p) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+}
+// Low nibbles of 16 bytes, then their high nibbles.
+inline Codes32 codes_nibbles(const uint8_t* p) {
+  const __m128i bytes = load_bytes16(p);
+  const __m256i both =
+      _mm256_inserti128_si256(_mm256_castsi128_si256(bytes), _mm_srli_epi16(bytes, 4), 1);
+  return _mm256_and_si256(both, _mm256_set1_epi8(15));
+}
+// (byte >> shift) & mask.
+template <int kShift>
+inline Codes32 codes_field(Codes32 bytes, int mask) {
+  return _mm256_and_si256(_mm256_srli_epi16(bytes, kShift),
+                          _mm256_set1_epi8(static_cast<char>(mask)));
+}
+// ((byte >> shift) & mask) << left; the field must stay inside its byte.
+template <int kShift, int kLeft>
+inline Codes32 codes_field_at(Codes32 bytes, int mask) {
+  return _mm256_slli_epi16(codes_field<kShift>(bytes, mask), kLeft);
+}
+inline Codes32 codes_or(Codes32 a, Codes32 b) { return _mm256_or_si256(a, b); }
+inline Codes32 codes_xor(Codes32 a, int byte) {
+  return _mm256_xor_si256(a, _mm256_set1_epi8(static_cast<char>(byte)));
+}
+// Bit i of the little-endian word at p, as `value` in byte i.
+inline Codes32 codes_bits(const uint8_t* p, int value) {
+  int32_t word;
+  std::memcpy(&word, p, sizeof(word));
+  const __m256i spread = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2,
+                                          2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
+  const __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(word), spread);
+  const __m256i bit = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201ULL));
+  const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
+  return _mm256_and_si256(set, _mm256_set1_epi8(static_cast<char>(value)));
+}
+// table[code] for codes below 16.
+inline Codes32 codes_lookup(Codes32 codes, const int8_t* table) {
+  const __m128i values = load_bytes16(reinterpret_cast<const uint8_t*>(table));
+  return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), codes);
+}
+inline void codes_store(uint8_t* p, Codes32 codes) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), codes);
+}
+
+// Lane i: the sum of codes[4i + j] * input[4i + j]. Exact for codes in [0, 63].
+inline Int8 dot_unsigned(Codes32 codes, const int8_t* input) {
+  const __m256i in = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(input));
+#if defined(__AVX512VNNI__)
+  return _mm256_dpbusd_epi32(_mm256_setzero_si256(), codes, in);
+#else
+  return _mm256_madd_epi16(_mm256_maddubs_epi16(codes, in), _mm256_set1_epi16(1));
+#endif
+}
+// The same for codes in [-128, 127] and inputs in [-127, 127]: the sign moves from the code to the
+// input, and 2 * 128 * 127 still fits in 16 bits.
+inline Int8 dot_signed(Codes32 codes, const int8_t* input) {
+  const __m256i in = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(input));
+  const __m256i magnitude = _mm256_abs_epi8(codes);
+  const __m256i turned = _mm256_sign_epi8(in, codes);
+#if defined(__AVX512VNNI__)
+  return _mm256_dpbusd_epi32(_mm256_setzero_si256(), magnitude, turned);
+#else
+  return _mm256_madd_epi16(_mm256_maddubs_epi16(magnitude, turned), _mm256_set1_epi16(1));
+#endif
+}
+
+inline Float8 float8_zero() { return _mm256_setzero_ps(); }
+inline Float8 float8_set(float value) { return _mm256_set1_ps(value); }
+inline Float8 float8_load(const float* p) { return _mm256_loadu_ps(p); }
+inline void float8_store(float* p, Float8 v) { _mm256_storeu_ps(p, v); }
+// The first n floats, zeros in the other lanes; reads no further.
+inline Float8 float8_load_some(const float* p, int n) {
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lane));
+}
+inline Float8 float8_add(Float8 a, Float8 b) { return _mm256_add_ps(a, b); }
+inline Float8 float8_mul(Float8 a, Float8 b) { return _mm256_mul_ps(a, b); }
+inline Float8 float8_fma(Float8 a, Float8 b, Float8 c) { return _mm256_fmadd_ps(a, b, c); }
+inline Float8 float8_from(Int8 v) { return _mm256_cvtepi32_ps(v); }
+inline Float8 float8_broadcast(const float* p) { return _mm256_broadcast_ss(p); }
+// p[0] in lanes 0..3, p[1] in lanes 4..7.
+inline Float8 float8_halves(const float* p) {
+  double pair;
+  std::memcpy(&pair, p, sizeof(pair));
+  const __m256 pairs = _mm256_castpd_ps(_mm256_set1_pd(pair));
+  return _mm256_permutevar_ps(pairs, _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1));
+}
+// Every lane twice: the first or the last four lanes.
+inline Float8 float8_twice_low(Float8 v) {
+  return _mm256_permutevar8x32_ps(v, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
+}
+inline Float8 float8_twice_high(Float8 v) {
+  return _mm256_permutevar8x32_ps(v, _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7));
+}
+inline float float8_sum(Float8 v) {
+  __m128 sum = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
+  sum = _mm_add_ss(sum, _mm_shuffle_ps(sum, sum, 1));
+  return _mm_cvtss_f32(sum);
+}
+inline Float8 float8_from_unsigned_bytes(uint64_t bytes) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(bytes))));
+}
+inline Float8 float8_from_signed_bytes(uint64_t bytes) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(bytes))));
+}
+
+inline uint16_t load_u16(const uint8_t* p) {
+  uint16_t value;
+  std::memcpy(&value, p, sizeof(value));
+  return value;
+}
+inline float float_from_half(const uint8_t* p) { return _cvtsh_ss(load_u16(p)); }
+inline Float8 float8_from_halves(const uint8_t* p) { return _mm256_cvtph_ps(load_bytes16(p)); }
+inline Float8 float8_from_bfloats(const uint8_t* p) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load_bytes16(p)), 16));
+}
+// Half floats at p, p + stride, ...: n of them, zeros in the other lanes.
+inline Float8 float8_gather_halves(const uint8_t* p, int stride, int n) {
+  __m128i halves = _mm_setzero_si128();
+  if (n == 8) {
+    halves = _mm_cvtsi32_si128(load_u16(p));
+    halves = _mm_insert_epi16(halves, load_u16(p + stride), 1);
+    halves = _mm_insert_epi16(halves, load_u16(p + 2 * stride), 2);
+    halves = _mm_insert_epi16(halves, load_u16(p + 3 * stride), 3);
+    halves = _mm_insert_epi16(halves, load_u16(p + 4 * stride), 4);
+    halves = _mm_insert_epi16(halves, load_u16(p + 5 * stride), 5);
+    halves = _mm_insert_epi16(halves, load_u16(p + 6 * stride), 6);
+    halves = _mm_insert_epi16(halves, load_u16(p + 7 * stride), 7);
+  } else {
+    uint16_t staged[8] = {};
+    for (int i = 0; i < n; ++i) staged[i] = load_u16(p + i * stride);
+    std::memcpy(&halves, staged, sizeof(staged));
+  }
+  return _mm256_cvtph_ps(halves);
+}
+
+// One group of 32 inputs as int8 (linear_kernels.h). Returns the scale.
+struct InputGroup {
+  float scale;
+  int sum_low;   // of codes 0..15
+  int sum_high;  // of codes 16..31
+};
+inline InputGroup quantize_input_group(const float* x, int8_t* codes) {
+  const __m256i magnitude_bits = _mm256_set1_epi32(0x7fffffff);
+  __m256 v[4];
+  __m256i most = _mm256_setzero_si256();
+  for (int i = 0; i < 4; ++i) {
+    v[i] = _mm256_loadu_ps(x + 8 * i);
+    // As integers the magnitudes order like the floats, with infinity and NaN on top.
+    most = _mm256_max_epi32(most, _mm256_and_si256(_mm256_castps_si256(v[i]), magnitude_bits));
+  }
+  __m128i most4 = _mm_max_epi32(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
+  most4 = _mm_max_epi32(most4, _mm_shuffle_epi32(most4, 0x4e));
+  most4 = _mm_max_epi32(most4, _mm_shuffle_epi32(most4, 0xb1));
+  const int most_bits = _mm_cvtsi128_si32(most4);
+  constexpr int kInfinityBits = 0x7f800000, kSmallestBits = 0x0da24260;  // 1e-30f
+  if (most_bits >= kInfinityBits || most_bits < kSmallestBits) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes), _mm256_setzero_si256());
+    return {most_bits >= kInfinityBits ? __builtin_nanf("") : 0.0f, 0, 0};
+  }
+  const float largest = _mm_cvtss_f32(_mm_castsi128_ps(most4));
+  const __m256 inverse = _mm256_set1_ps(127.0f / largest);
+  __m256i q[4];
+  for (int i = 0; i < 4; ++i)
+    q[i] = _mm256_cvtps_epi32(_mm256_mul_ps(v[i], inverse));  // nearest even
+  const __m256i packed =
+      _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
+  const __m256i ordered =
+      _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes), ordered);
+  // Sums of 8 bytes: made unsigned by adding 128 to each.
+  const __m256i biased = _mm256_xor_si256(ordered, _mm256_set1_epi8(static_cast<char>(0x80)));
+  const __m256i sums = _mm256_sad_epu8(biased, _mm256_setzero_si256());
+  const __m128i low = _mm256_castsi256_si128(sums), high = _mm256_extracti128_si256(sums, 1);
+  return {largest / 127.0f, _mm_cvtsi128_si32(low) + _mm_extract_epi16(low, 4) - 16 * 128,
+          _mm_cvtsi128_si32(high) + _mm_extract_epi16(high, 4) - 16 * 128};
+}
+
+}  // namespace
+}  // namespace winnow

@@ -1,0 +1,39 @@
+// Runs a test once for every instruction-set level this build knows. A level that this machine
+// lacks shows as skipped, under its name.
+//
+//   using LinearOnEachIsa = EachIsa;
+//   TEST_P(LinearOnEachIsa, MatchesTheReference) { use(kernels()); }
+//   INSTANTIATE_TEST_SUITE_P(Isa, LinearOnEachIsa, all_isas(), isa_test_name);
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "kernels/table.h"
+
+namespace winnow {
+
+class EachIsa : public testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    if (!cpu_supports(GetParam())) {
+      GTEST_SKIP() << "not run: this CPU lacks " << isa_name(GetParam());
+    }
+    kernels_ = &kernel_table(GetParam());
+    ASSERT_EQ(kernels_->isa, GetParam()) << "another level would be tested than the one named";
+  }
+
+  const KernelTable& kernels() const { return *kernels_; }
+
+ private:
+  const KernelTable* kernels_ = nullptr;
+};
+
+inline auto all_isas() { return testing::ValuesIn(known_isas().begin(), known_isas().end()); }
+
+inline std::string isa_test_name(const testing::TestParamInfo<Isa>& info) {
+  return std::string(isa_name(info.param));
+}
+
+}  // namespace winnow
