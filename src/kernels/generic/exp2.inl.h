@@ -1,5 +1,6 @@
-// exp2 for vectors: range reduction to [-0.5, 0.5] and a polynomial of degree 5 whose constant term is 1, so that
-// exp2(0) is exactly 1. Relative error below 3e-7. NaN stays NaN. Include inside isa/ files only.
+// exp2 for vectors: range reduction to [-0.5, 0.5] and a polynomial of degree 5 whose constant term
+// is 1, so that exp2(0) is exactly 1. Relative error below 3e-7. NaN stays NaN. Include inside isa/
+// files only.
 #pragma once
 
 namespace winnow {

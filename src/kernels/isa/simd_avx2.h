@@ -47,6 +47,7 @@ struct Avx2 {
     const Bits exponent = _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23);
     return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(v), exponent));
   }
+  static float first(Vec v) { return _mm256_cvtss_f32(v); }
   // In a fixed order of lanes.
   static float sum(Vec v) {
     __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
