@@ -31,6 +31,7 @@ struct Avx2 {
   static Vec sub(Vec a, Vec b) { return _mm256_sub_ps(a, b); }
   static Vec mul(Vec a, Vec b) { return _mm256_mul_ps(a, b); }
   static Vec div(Vec a, Vec b) { return _mm256_div_ps(a, b); }
+  static Vec sqrt(Vec v) { return _mm256_sqrt_ps(v); }
   // a * b + c, rounded once.
   static Vec fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
   // The larger; if a is NaN, b.
