@@ -1,5 +1,5 @@
-// TextStream: token ids in, text out, as soon as it is certain. Holds back half characters and anything that may still
-// become a stop string.
+// TextStream: token ids in, text out, as soon as it is certain. Holds back half characters and
+// anything that may still become a stop string.
 #pragma once
 
 #include <span>
@@ -18,8 +18,8 @@ class TextStream {
   TextStream(TextStream&&) noexcept;
   TextStream& operator=(TextStream&&) noexcept;
 
-  // Text that became certain with this token, valid UTF-8. After a stop string was found it is cut before it
-  // and stopped() holds; later tokens yield nothing.
+  // Text that became certain with this token, valid UTF-8. After a stop string was found it is cut
+  // before it and stopped() holds; later tokens yield nothing.
   std::string push(TokenId id);
   // What was held back, at the end of the answer; truly broken bytes become U+FFFD.
   std::string finish();

@@ -20,10 +20,10 @@ namespace winnow {
 class Tokenizer {
  public:
   static Result<std::unique_ptr<Tokenizer>> create(const Metadata& metadata);
-  virtual ~Tokenizer() = default;
+  virtual ~Tokenizer();
 
-  // Ids of plain text: control tokens are never produced, whatever the text says. No BOS. Ill-formed
-  // UTF-8 is encoded byte by byte as the vocabulary allows.
+  // Ids of plain text: control tokens are never produced, whatever the text says. No BOS.
+  // Ill-formed UTF-8 is encoded byte by byte as the vocabulary allows.
   virtual std::vector<TokenId> encode(std::string_view text) const = 0;
   // Control tokens are recognised only where they lie wholly inside template_spans.
   std::vector<TokenId> encode(const RenderedText& rendered) const;
@@ -43,7 +43,8 @@ class Tokenizer {
   // All tokens that end an answer: EOS, EOT, EOM and the family's turn ends.
   std::span<const TokenId> end_tokens() const;
 
-  // Ids of `prompt` as a raw completion: BOS first if the model wants it and the text does not already begin with it.
+  // Ids of `prompt` as a raw completion: BOS first if the model wants it and the text does not
+  // already begin with it.
   std::vector<TokenId> encode_raw_prompt(std::string_view prompt) const;
 
  protected:
