@@ -21,7 +21,7 @@ import numpy as np
 from gguf import GGMLQuantizationType, GGUFReader
 from gguf.quants import dequantize
 
-QUERY_BLOCK = 256
+QUERY_BLOCK = 128
 ROW_BLOCK = 2048
 ARCHITECTURES = ("llama", "qwen2", "qwen3", "gemma3")
 
@@ -144,24 +144,25 @@ def attention(q, k, v, layer, first_query):
     """q: [queries, heads, dim] at positions from first_query; k, v: [tokens, kv_heads, dim] from position 0."""
     out = np.empty(q.shape[:2] + v.shape[2:], dtype=np.float32)
     group = layer.heads // layer.kv_heads
-    for start in range(0, len(q), QUERY_BLOCK):
-        block = q[start : start + QUERY_BLOCK]
-        queries = first_query + start + np.arange(len(block))
-        end = queries[-1] + 1
-        begin = max(0, queries[0] - layer.window + 1) if layer.window else 0
-        distance = queries[:, None] - np.arange(begin, end)[None, :]
-        hidden = distance < 0
-        if layer.window:
-            hidden |= distance >= layer.window
-        for h in range(layer.heads):
-            scores = block[:, h] @ np.ascontiguousarray(k[begin:end, h // group]).T
-            scores *= np.float32(layer.scale)
-            scores = soft_cap(scores, layer.soft_cap)
-            scores[hidden] = -np.inf
-            scores -= scores.max(axis=1, keepdims=True)
-            np.exp(scores, out=scores)
-            total = scores.sum(axis=1, keepdims=True)
-            out[start : start + len(block), h] = (scores @ np.ascontiguousarray(v[begin:end, h // group])) / total
+    for kv_head in range(layer.kv_heads):
+        keys, values = np.ascontiguousarray(k[:, kv_head].T), np.ascontiguousarray(v[:, kv_head])
+        for start in range(0, len(q), QUERY_BLOCK):
+            first = first_query + start
+            positions = first + np.arange(len(q[start : start + QUERY_BLOCK]))
+            end = first + len(positions)
+            begin = max(0, first - layer.window + 1) if layer.window else 0
+            # Keys before this position are seen by the whole block, so that only the rest needs a mask.
+            masked_from = begin if layer.window else first
+            distance = positions[:, None] - np.arange(masked_from, end)[None, :]
+            hidden = (distance < 0) | (distance >= layer.window) if layer.window else distance < 0
+            for h in range(kv_head * group, (kv_head + 1) * group):
+                block = q[start : start + len(positions), h] * np.float32(layer.scale)
+                scores = soft_cap(block @ keys[:, begin:end], layer.soft_cap)
+                scores[:, masked_from - begin :][hidden] = -np.inf
+                scores -= scores.max(axis=1, keepdims=True)
+                np.exp(scores, out=scores)
+                total = scores.sum(axis=1, keepdims=True)
+                out[start : start + len(positions), h] = (scores @ values[begin:end]) / total
     return out
 
 
