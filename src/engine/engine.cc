@@ -110,6 +110,9 @@ struct Engine::Impl {
   void note_pages();
   Status prefill(Sequence& sequence, std::span<const TokenId> prompt, LogitsWanted logits,
                  const GenerateOptions& options, FunctionRef<void(const LogitRows&)> on_logits);
+  Status answer(Sequence& sequence, std::span<const TokenId> prompt, const GenerateOptions& options,
+                std::vector<float>& logits, const Stopwatch& since_call, Generation& result);
+  void run_generated_token(Sequence& sequence, TokenId token, std::vector<float>& logits);
 
   std::shared_ptr<const Model> model;
   ThreadPool pool;
@@ -231,46 +234,56 @@ Result<Generation> Engine::generate(Sequence& sequence, std::span<const TokenId>
     return result;
   }
 
-  Sampler sampler(options.sampling, prompt);
-  const Stopwatch decode_watch;
-  for (;;) {
-    const auto num_new = static_cast<int64_t>(result.tokens.size());
-    if (options.max_new_tokens >= 0 && num_new >= options.max_new_tokens) {
-      result.finish = FinishReason::kMaxTokens;
-      break;
-    }
-    TRY(const TokenId token, sampler.sample(logits));
-    if (num_new == 0) result.ttft_ms = watch.ms();
-    result.predicted_ms = decode_watch.ms();
-    if (std::find(options.end_tokens.begin(), options.end_tokens.end(), token) !=
-        options.end_tokens.end()) {
-      result.finish = FinishReason::kEndToken;
-      break;
-    }
-    result.tokens.push_back(token);
-    if (options.on_token && !options.on_token(token)) {
-      result.finish = FinishReason::kStopped;
-      break;
-    }
-    if (is_cancelled(options)) {
-      result.finish = FinishReason::kCancelled;
-      break;
-    }
-    if (sequence.size() >= impl_->context_tokens || !sequence.reserve(sequence.size() + 1)) {
-      result.finish = FinishReason::kContextFull;
-      break;
-    }
-    if (num_new + 1 == options.max_new_tokens) continue;  // its successor is not asked for
-    impl_->note_pages();
-    const StepSequence step{.tokens = {&token, 1},
-                            .begin = static_cast<int32_t>(sequence.size()),
-                            .pages = sequence.pages(),
-                            .phase = Phase::kGenerate,
-                            .logits = LogitsWanted::kLast};
-    impl_->decoder.run_step({&step, 1}, *impl_->kv, impl_->pool, keep_logits);
-    sequence.append({&token, 1});
-  }
+  TRY_STATUS(impl_->answer(sequence, prompt, options, logits, watch, result));
   return result;
+}
+
+// Samples and runs token after token until something ends the answer; `logits` are those of the
+// last prompt token.
+Status Engine::Impl::answer(Sequence& sequence, std::span<const TokenId> prompt,
+                            const GenerateOptions& options, std::vector<float>& logits,
+                            const Stopwatch& since_call, Generation& result) {
+  Sampler sampler(options.sampling, prompt);
+  const Stopwatch watch;
+  const auto limit = options.max_new_tokens;
+  const auto ends_answer = [&](TokenId token) {
+    return std::find(options.end_tokens.begin(), options.end_tokens.end(), token) !=
+           options.end_tokens.end();
+  };
+  const auto finish = [&](FinishReason reason) {
+    result.finish = reason;
+    return Ok{};
+  };
+  while (limit < 0 || static_cast<int64_t>(result.tokens.size()) < limit) {
+    TRY(const TokenId token, sampler.sample(logits));
+    if (result.tokens.empty()) result.ttft_ms = since_call.ms();
+    result.predicted_ms = watch.ms();
+    if (ends_answer(token)) return finish(FinishReason::kEndToken);
+    result.tokens.push_back(token);
+    if (options.on_token && !options.on_token(token)) return finish(FinishReason::kStopped);
+    if (is_cancelled(options)) return finish(FinishReason::kCancelled);
+    if (static_cast<int64_t>(result.tokens.size()) == limit)
+      break;  // its successor is not asked for
+    if (sequence.size() >= context_tokens || !sequence.reserve(sequence.size() + 1)) {
+      return finish(FinishReason::kContextFull);
+    }
+    note_pages();
+    run_generated_token(sequence, token, logits);
+  }
+  return finish(FinishReason::kMaxTokens);
+}
+
+void Engine::Impl::run_generated_token(Sequence& sequence, TokenId token,
+                                       std::vector<float>& logits) {
+  const StepSequence step{.tokens = {&token, 1},
+                          .begin = static_cast<int32_t>(sequence.size()),
+                          .pages = sequence.pages(),
+                          .phase = Phase::kGenerate,
+                          .logits = LogitsWanted::kLast};
+  decoder.run_step({&step, 1}, *kv, pool, [&](const LogitRows& rows) {
+    std::copy_n(rows.values, logits.size(), logits.begin());
+  });
+  sequence.append({&token, 1});
 }
 
 Result<ScoredText> Engine::score(std::span<const TokenId> ids, const GenerateOptions& options) {

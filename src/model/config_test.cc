@@ -86,7 +86,8 @@ TEST(ModelConfig, FamiliesDifferInBiasNormAndRowOrder) {
 
 TEST(ModelConfig, HeadWidthDefaultsToWidthOverHeads) {
   Metadata metadata;
-  for (const auto& [key, value] : base_metadata("llama").entries()) {
+  const Metadata whole = base_metadata("llama");
+  for (const auto& [key, value] : whole.entries()) {
     if (key != "llama.attention.key_length") metadata.set(key, value);
   }
   EXPECT_EQ(config_of(metadata).layers[0].head_dim, 160);
