@@ -4,11 +4,12 @@
 Each file holds the ids, and for the last 256 positions the log-probability of the next id and the most
 probable token, in the layout of the shorter truth files (values belong to the end of `ids`).
 
-    make_long_truth.py --models DIR --quality DIR [NAME...]
+    make_long_truth.py [--models DIR] [--quality DIR] [NAME...]
 
---models: the folder of the real model files (tools/get_models). --quality: the folder that holds
-qwen-code-16384.json and qwen-needles-8192-seed0.json. The Gemma texts are made here from Python's own
-documentation and sources, through the vocabulary in the model file.
+--models: the folder of the real model files (tools/get_models). The ids of a file that exists are kept and
+only the values made again; for a new one, --quality names the folder that holds qwen-code-16384.json and
+qwen-needles-8192-seed0.json, and the Gemma texts come from Python's own documentation and sources, through
+the vocabulary in the model file.
 
 Needs: numpy, gguf; for the Gemma texts also sentencepiece and protobuf.
 """
@@ -16,6 +17,7 @@ Needs: numpy, gguf; for the Gemma texts also sentencepiece and protobuf.
 import argparse
 import json
 import math
+import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -70,15 +72,20 @@ def python_sources():
     return "\n\n".join((library / name).read_text() for name in names)
 
 
-def quality_ids(args, name):
+def quality_set(args, name):
+    if args.quality is None:
+        sys.exit(f"a new file needs --quality, the folder of {name}")
     with open(args.quality / name) as f:
-        return json.load(f)["ids"]
+        return json.load(f)
+
+
+def quality_ids(args, name):
+    return quality_set(args, name)["ids"]
 
 
 def needle_ids(args, name):
     """The document, then every question and its answer, which must be fetched from far back."""
-    with open(args.quality / name) as f:
-        needles = json.load(f)
+    needles = quality_set(args, name)
     ids = needles["ids"]
     for asked in needles["asked_after"]:
         ids = ids + asked["question_ids"] + asked["answer_ids"]
@@ -117,19 +124,24 @@ TEXTS = {
 
 def make(name, args):
     model, source, ids_of = TEXTS[name]
+    path = FOLDER / f"long-{name}.json"
     weights = reference_forward.Weights(args.models / model)
-    ids = ids_of(args, weights)
+    if path.exists():
+        kept = json.loads(path.read_text())
+        ids, source = kept["ids"], kept["text"]
+    else:
+        ids = ids_of(args, weights)
     values, top1 = reference_forward.target_logprobs(weights, ids, LAST, progress=True)
     truth = {
         "provenance": f"tools/make_long_truth.py: numpy {version('numpy')} float32 forward pass on weights "
-        f"de-quantised by gguf {version('gguf')}; text: {source}",
+        f"de-quantised by gguf {version('gguf')}",
         "model": model,
+        "text": source,
         "ids": ids,
         "top1": top1,
         "target_logprob": [round(x, 5) for x in values],
         "ppl": round(math.exp(-sum(values) / len(values)), 6),
     }
-    path = FOLDER / f"long-{name}.json"
     with open(path, "w") as f:
         json.dump(truth, f, separators=(",", ":"))
         f.write("\n")
@@ -138,8 +150,9 @@ def make(name, args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", type=Path, required=True)
-    parser.add_argument("--quality", type=Path, required=True)
+    models = os.environ.get("WINNOW_MODELS", Path.home() / ".cache" / "winnow" / "models")
+    parser.add_argument("--models", type=Path, default=models)
+    parser.add_argument("--quality", type=Path)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(TEXTS)}; all by default")
     args = parser.parse_args()
     unknown = sorted(set(args.names) - set(TEXTS))

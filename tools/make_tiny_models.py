@@ -127,7 +127,7 @@ SPECS = [
          window=131, pattern=3, local_base=5000.0, vocabulary="gemma", add_bos=True),
     Spec("gemma3-flags", "gemma3", "pattern given as flags, soft caps of attention and logits, attention scale given",
          layers=3, tokens=200, positions=(0, 1, 31, 32, 33, 127, 128, 199), rope_base=1000000.0, window=32,
-         pattern=[False, True, True], attention_cap=2.0, final_cap=3.0, query_scalar=64, vocabulary="gemma", add_bos=True),
+         pattern=[False, True, True], attention_cap=2.0, final_cap=3.0, query_scalar=4, vocabulary="gemma", add_bos=True),
 ]
 
 
