@@ -53,7 +53,7 @@ class Spec:
     tokens: int
     positions: tuple  # whose logits are kept
     width: int = 32
-    heads: int = 4
+    heads: int | list = 4
     kv_heads: int | list = 2
     head_dim: int = 16
     ffn: int | list = 32
@@ -73,6 +73,9 @@ class Spec:
     pre: str = "qwen2"
     add_bos: bool = False
     chat_template: str | None = None
+
+    def heads_of(self, idx):
+        return self.heads[idx] if isinstance(self.heads, list) else self.heads
 
     def kv_heads_of(self, idx):
         return self.kv_heads[idx] if isinstance(self.kv_heads, list) else self.kv_heads
@@ -106,8 +109,8 @@ SPECS = [
          tokens=200, positions=(0, 1, 63, 127, 128, 199), heads=2, kv_heads=2, head_dim=32, rope_base=500000.0,
          llama3_scaling={"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                          "original_max_position_embeddings": 64}, pre="llama-bpe", add_bos=True),
-    Spec("llama-per-layer", "llama", "KV heads and FFN width by layer; SentencePiece vocabulary", layers=3, tokens=140,
-         positions=(0, 1, 63, 127, 128, 139), kv_heads=[4, 2, 1], ffn=[16, 32, 24], vocabulary="llama", add_bos=True),
+    Spec("llama-per-layer", "llama", "query heads, KV heads and FFN width by layer; SentencePiece vocabulary", layers=3, tokens=140,
+         positions=(0, 1, 63, 127, 128, 139), heads=[4, 4, 2], kv_heads=[4, 2, 1], ffn=[16, 32, 24], vocabulary="llama", add_bos=True),
     Spec("llama-linear-rope", "llama", "linear RoPE scaling", layers=2, tokens=140, positions=(0, 1, 63, 127, 128, 139),
          linear_scale=4.0, vocabulary="llama", add_bos=True),
     Spec("llama-mixed-types", "llama", "weights in Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q4_K Q5_K Q6_K IQ4_NL IQ4_XS MXFP4 F16 BF16",
@@ -258,10 +261,10 @@ class Builder:
     def layer(self, idx):
         spec, at, hf = self.spec, f"blk.{idx}.", f"model.layers.{idx}."
         gemma = spec.arch == "gemma3"
-        q_width, kv_width = spec.heads * spec.head_dim, spec.kv_heads_of(idx) * spec.head_dim
+        q_width, kv_width = spec.heads_of(idx) * spec.head_dim, spec.kv_heads_of(idx) * spec.head_dim
         pairs = spec.arch == "llama"
         self.norm(at + "attn_norm.weight", hf + "input_layernorm.weight", spec.width)
-        for letter, rows, heads in (("q", q_width, spec.heads), ("k", kv_width, spec.kv_heads_of(idx)), ("v", kv_width, 0)):
+        for letter, rows, heads in (("q", q_width, spec.heads_of(idx)), ("k", kv_width, spec.kv_heads_of(idx)), ("v", kv_width, 0)):
             self.matrix(f"{at}attn_{letter}.weight", f"{hf}self_attn.{letter}_proj.weight", rows, spec.width,
                         gain=1.5 if letter != "v" else 1.0, heads=heads if pairs else 0)
             if spec.arch == "qwen2":
@@ -316,7 +319,7 @@ def write_keys(writer, spec, vocab_size):
     writer.add_head_count(spec.heads)
     writer.add_head_count_kv(spec.kv_heads)
     writer.add_layer_norm_rms_eps(1e-6)
-    if spec.head_dim != spec.width // spec.heads or spec.arch == "gemma3":
+    if spec.head_dim != spec.width // spec.heads_of(0) or spec.arch == "gemma3":
         writer.add_key_length(spec.head_dim)
         writer.add_value_length(spec.head_dim)
     if spec.arch == "llama" or spec.rope_dims:
@@ -355,14 +358,15 @@ def published_model(spec, vocab_size):
     """The transformers model, without its weights."""
     common = dict(
         vocab_size=vocab_size, hidden_size=spec.width, intermediate_size=spec.ffn_of(0), num_hidden_layers=spec.layers,
-        num_attention_heads=spec.heads, num_key_value_heads=spec.kv_heads_of(0), head_dim=spec.head_dim,
+        num_attention_heads=spec.heads_of(0), num_key_value_heads=spec.kv_heads_of(0), head_dim=spec.head_dim,
         rms_norm_eps=1e-6, tie_word_embeddings=spec.tied, rope_parameters=rope_parameters(spec),
         max_position_embeddings=512, bos_token_id=0, eos_token_id=0, pad_token_id=0, attn_implementation="eager",
     )
     if spec.arch == "llama":
         model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**common))
         for idx, layer in enumerate(model.model.layers):
-            own = common | dict(intermediate_size=spec.ffn_of(idx), num_key_value_heads=spec.kv_heads_of(idx))
+            own = common | dict(intermediate_size=spec.ffn_of(idx), num_attention_heads=spec.heads_of(idx),
+                               num_key_value_heads=spec.kv_heads_of(idx))
             config = transformers.LlamaConfig(**own)
             layer.self_attn = modeling_llama.LlamaAttention(config, idx)
             layer.mlp = modeling_llama.LlamaMLP(config)
