@@ -1,4 +1,5 @@
-// RenderedText: text that remembers which characters the template wrote and which came from the caller's data.
+// RenderedText: text that remembers which characters the template wrote and which came from the
+// caller's data.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,8 @@ struct ByteSpan {
 
 struct RenderedText {
   std::string text;
-  // What the template wrote: ascending, disjoint, non-adjacent. Only there may special tokens be recognised.
+  // What the template wrote: ascending, disjoint, non-adjacent. Only there may special tokens be
+  // recognised.
   std::vector<ByteSpan> template_spans;
 };
 

@@ -1,0 +1,34 @@
+// What text methods and text filters share. Every result keeps the origin of each byte.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "jinja/runtime.h"
+#include "jinja/value.h"
+
+namespace winnow::jinja {
+
+enum class Side { kLeft, kRight, kBoth };
+
+// Without `characters`: white space.
+Text strip(const Text& text, const Text* characters, Side side);
+// `max_count` < 0: all.
+Text replace(Runtime& runtime, const Text& text, const Text& from, const Text& to, Int max_count);
+// Python's split: without a separator at runs of white space, without empty parts. `max_splits` <
+// 0: no bound.
+std::vector<Value> split(Runtime& runtime, const Text& text, const Text* separator, Int max_splits);
+std::vector<Value> rsplit(Runtime& runtime, const Text& text, const Text* separator,
+                          Int max_splits);
+std::vector<Value> split_lines(Runtime& runtime, const Text& text, bool keep_ends);
+Text join(Runtime& runtime, const Text& separator, const std::vector<Text>& parts);
+
+Text to_upper(const Text& text);
+Text to_lower(const Text& text);
+// First character upper, the rest lower.
+Text capitalize(const Text& text);
+// str.title: every letter after a non-letter is upper.
+Text title_by_letters(const Text& text);
+
+}  // namespace winnow::jinja
