@@ -4,17 +4,14 @@
 #include <charconv>
 #include <cmath>
 
-#include "cli/utf8.h"
+#include "base/escape.h"
 
 namespace winnow {
 namespace {
 
-// What a refused value looks like in a message: valid UTF-8, and never long.
 std::string shown(const std::string& text) {
-  constexpr size_t kMaxShown = 60;
-  std::string shortened = repair_utf8(text.substr(0, kMaxShown)).text;
-  if (text.size() > kMaxShown) shortened += "...";
-  return "'" + shortened + "'";
+  constexpr size_t kMaxShownBytes = 60;
+  return "'" + escaped(text, kMaxShownBytes) + "'";
 }
 
 template <class T>

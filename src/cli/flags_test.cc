@@ -99,7 +99,7 @@ TEST(Flags, RefusalsNameTheFlagTheExpectedAndTheFound) {
       {{"stray"}, "unexpected argument 'stray'"},
       {{"-n"}, "--count"},
       {{"-x", "a", "-x", "b"}, "--text"},
-      {{"-n", "\xff"}, "found '\xEF\xBF\xBD'"},
+      {{"-n", "\xff"}, "found '\\xFF'"},
   };
   for (const auto& [args, message] : cases) {
     const Parsed parsed = parse(args);

@@ -1,0 +1,43 @@
+// One answer of a model: progress of the prompt on stderr, text as it comes, Ctrl+C, and the
+// figures afterwards.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "cli/loaded_model.h"
+#include "engine/engine.h"
+
+namespace winnow {
+
+struct AnswerRequest {
+  std::vector<TokenId> prompt = {};
+  SamplerOptions sampling = {};
+  std::vector<std::string> stops = {};
+  int64_t max_new_tokens = -1;
+  bool print = true;  // whether the text goes to `console.out` as it comes
+};
+
+struct Answer {
+  std::string text;  // as printed: valid UTF-8, cut before a stop string
+  std::string matched_stop;
+  Generation generation;
+
+  bool cancelled() const { return generation.finish == FinishReason::kCancelled; }
+};
+
+Result<Answer> answer(const LoadedModel& loaded, Sequence& sequence, const AnswerRequest& request,
+                      Console& console);
+
+// "stop", "length", "context_full", "cancelled".
+std::string_view finish_name(FinishReason reason);
+// Steps that `generation.predicted_ms` covers; the first token comes with the prompt.
+int64_t decode_steps(const Generation& generation);
+// What `winnow run --json` prints.
+boost::json::object answer_json(const Answer& answer);
+// One line for people: speeds and memory.
+std::string answer_summary(const Answer& answer);
+
+}  // namespace winnow

@@ -1,0 +1,47 @@
+#include "cli/chat_prompt.h"
+
+namespace winnow {
+namespace {
+
+constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
+
+std::string piece_or_empty(const Tokenizer& tokenizer, std::optional<TokenId> id) {
+  return id ? std::string(tokenizer.piece(*id)) : std::string();
+}
+
+}  // namespace
+
+boost::json::object chat_message(std::string_view role, std::string_view content) {
+  return {{"role", role}, {"content", content}};
+}
+
+ChatPrompt::ChatPrompt(ChatTemplate chat_template, const Tokenizer& tokenizer)
+    : template_(std::move(chat_template)), tokenizer_(&tokenizer) {}
+
+Result<ChatPrompt> ChatPrompt::create(const Metadata& metadata, const Tokenizer& tokenizer) {
+  if (!metadata.has(kTemplateKey)) {
+    return fail(
+        ErrorCode::kInvalidArgument,
+        "model: expected a chat template, found none: this is a base model, which continues "
+        "text; use 'winnow run --raw'");
+  }
+  TRY(const std::string source, metadata.string(kTemplateKey));
+  TRY(ChatTemplate chat_template, ChatTemplate::parse(source));
+  return ChatPrompt(std::move(chat_template), tokenizer);
+}
+
+Result<std::vector<TokenId>> ChatPrompt::encode(const boost::json::array& messages) const {
+  ChatTemplateInput input;
+  input.messages = messages;
+  input.bos_token = piece_or_empty(*tokenizer_, tokenizer_->bos());
+  input.eos_token = piece_or_empty(*tokenizer_, tokenizer_->eos());
+  TRY(const RenderedText rendered, template_.render(input));
+  std::vector<TokenId> ids = tokenizer_->encode(rendered);
+  const std::optional<TokenId> bos = tokenizer_->bos();
+  if (tokenizer_->adds_bos() && bos && (ids.empty() || ids.front() != *bos)) {
+    ids.insert(ids.begin(), *bos);
+  }
+  return ids;
+}
+
+}  // namespace winnow

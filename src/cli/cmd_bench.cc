@@ -1,0 +1,185 @@
+// winnow bench: speed of prompts and answers, told as llama-bench tells it.
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <random>
+
+#include "base/memory_info.h"
+#include "cli/bench_report.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/loaded_model.h"
+#include "cli/version.h"
+#include "engine/sequence.h"
+
+namespace winnow {
+namespace {
+
+struct BenchFlags {
+  ModelFlags model;
+  std::vector<int64_t> prompts = {512};
+  std::vector<int64_t> answers = {64};
+  std::vector<int64_t> depths = {0};
+  int64_t repetitions = 5;
+  std::string format = "md";
+};
+
+constexpr int64_t kMaxTokens = int64_t{1} << 30;
+constexpr const char* kFooter =
+    "Each prompt and answer length is measured at each depth, with random tokens, after a warm-up. "
+    "Tokenising\n"
+    "is not counted. A length of 0 leaves the test out.\n\n"
+    "Examples:\n"
+    "  winnow bench -m model.gguf -p 512,4096 -n 64\n"
+    "  winnow bench -m model.gguf -p 512 -n 0 -d 0,16384 -o json\n";
+
+void add_flags(FlagSet& set, BenchFlags& flags, bool& quiet) {
+  add_model_flag(set, flags.model);
+  set.integers("-p,--prompt", flags.prompts, {0, kMaxTokens}, "prompt lengths [512]");
+  set.integers("-n,--answer", flags.answers, {0, kMaxTokens}, "answer lengths [64]");
+  set.integers("-d,--depth", flags.depths, {0, kMaxTokens}, "tokens already in the cache [0]");
+  set.integer("-r,--repetitions", flags.repetitions, {1, 1000}, "runs of each test [5]");
+  set.choice("-o,--output", flags.format, {"md", "json", "csv"}, "form of the table [md]");
+  add_engine_flags(set, flags.model);
+  set.toggle("-q,--quiet", quiet, "no progress on stderr");
+}
+
+std::string cpu_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+std::string utc_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts = {};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+BenchSetup describe(const BenchFlags& flags, const LoadedModel& loaded) {
+  BenchSetup setup{.commit = std::string(kCommit),
+                   .cpu = cpu_name(),
+                   .isa = std::string(isa_name(loaded.kernels->isa)),
+                   .model_file = std::filesystem::path(flags.model.path).filename().string(),
+                   .model_bytes = loaded.model->weight_bytes(),
+                   .chunk_tokens = flags.model.chunk_tokens,
+                   .num_threads = loaded.engine->num_threads(),
+                   .kv_type = flags.model.kv_type};
+  for (const TensorInfo& tensor : loaded.model->file().tensors()) {
+    int64_t elements = 1;
+    for (const int64_t dim : tensor.dims) elements *= dim;
+    setup.model_params += elements;
+  }
+  setup.model_type = loaded.model->config().architecture + " " + setup.model_file;
+  return setup;
+}
+
+// Runs tests on one engine. Every run gets fresh random tokens, so that nothing but the depth is in
+// the cache.
+class Bench {
+ public:
+  explicit Bench(const LoadedModel& loaded) : loaded_(loaded) {}
+
+  // Time of `row`'s tokens in nanoseconds, `repetitions` times into `row`.
+  Status measure(BenchRow& row, int64_t repetitions);
+
+ private:
+  Result<double> run_once(const BenchRow& row, Sequence& sequence);
+  std::vector<TokenId> random_ids(int64_t count);
+
+  const LoadedModel& loaded_;
+  std::mt19937_64 random_{1};
+  std::vector<TokenId> depth_ids_;
+};
+
+std::vector<TokenId> Bench::random_ids(int64_t count) {
+  std::uniform_int_distribution<TokenId> id(0, loaded_.model->config().vocab_size - 1);
+  std::vector<TokenId> ids(static_cast<size_t>(count));
+  for (TokenId& value : ids) value = id(random_);
+  return ids;
+}
+
+Result<double> Bench::run_once(const BenchRow& row, Sequence& sequence) {
+  std::vector<TokenId> prompt = depth_ids_;
+  const bool is_answer = row.generated_tokens > 0;
+  // An answer needs a token to start from.
+  const std::vector<TokenId> fresh = random_ids(is_answer ? 1 : row.prompt_tokens);
+  prompt.insert(prompt.end(), fresh.begin(), fresh.end());
+  GenerateOptions options;
+  options.cancel = &interrupt::flag();
+  // The first token comes with the prompt; the steps after it are what is measured.
+  options.max_new_tokens = is_answer ? row.generated_tokens + 1 : 0;
+  TRY(const Generation generation, loaded_.engine->generate(sequence, prompt, options));
+  if (generation.finish == FinishReason::kCancelled) {
+    return fail(ErrorCode::kInterrupted, "interrupted");
+  }
+  if (generation.finish == FinishReason::kContextFull) {
+    return fail(ErrorCode::kContextExceeded, "%s: expected a context of %lld tokens, found %lld",
+                row.name().c_str(),
+                static_cast<long long>(row.depth_tokens + 1 + row.generated_tokens),
+                static_cast<long long>(loaded_.engine->context_tokens()));
+  }
+  return (is_answer ? generation.predicted_ms : generation.prompt_ms) * 1e6;
+}
+
+Status Bench::measure(BenchRow& row, int64_t repetitions) {
+  depth_ids_ = random_ids(row.depth_tokens);
+  const std::unique_ptr<Sequence> sequence = loaded_.engine->new_sequence();
+  row.time = utc_time();
+  // The first run also fills the depth.
+  TRY_STATUS(run_once(row, *sequence));
+  for (int64_t i = 0; i < repetitions; ++i) {
+    TRY(const double ns, run_once(row, *sequence));
+    row.samples_ns.push_back(ns);
+  }
+  return Ok{};
+}
+
+std::vector<BenchRow> planned_rows(const BenchFlags& flags) {
+  std::vector<BenchRow> rows;
+  for (const int64_t depth : flags.depths) {
+    for (const int64_t prompt : flags.prompts) {
+      if (prompt > 0) rows.push_back({.prompt_tokens = prompt, .depth_tokens = depth});
+    }
+    for (const int64_t answer : flags.answers) {
+      if (answer > 0) rows.push_back({.generated_tokens = answer, .depth_tokens = depth});
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+Result<ExitCode> cmd_bench(Arguments args, Console& console) {
+  BenchFlags flags;
+  FlagSet set("bench", "Measures how fast prompts are read and answers are made.", kFooter);
+  add_flags(set, flags, console.quiet);
+  TRY(const bool go_on, parse_or_help(set, args, console));
+  if (!go_on) return ExitCode::kOk;
+  std::vector<BenchRow> rows = planned_rows(flags);
+  if (rows.empty()) {
+    return fail(ErrorCode::kInvalidArgument,
+                "--prompt, --answer: expected a length above 0, found none");
+  }
+  TRY(const LoadedModel loaded, load_model(flags.model));
+  BenchSetup setup = describe(flags, loaded);
+  Bench bench(loaded);
+  for (BenchRow& row : rows) {
+    console.note(row.name() + " ...");
+    TRY_STATUS(bench.measure(row, flags.repetitions));
+  }
+  setup.peak_memory_bytes = peak_resident_bytes();
+  console.out.write(flags.format == "json"  ? bench_json(setup, rows)
+                    : flags.format == "csv" ? bench_csv(setup, rows)
+                                            : bench_markdown(setup, rows));
+  return ExitCode::kOk;
+}
+
+}  // namespace winnow

@@ -1,0 +1,116 @@
+// winnow eval ppl: how well the model predicts a text.
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/json_output.h"
+#include "cli/loaded_model.h"
+#include "cli/progress_line.h"
+#include "cli/text_input.h"
+
+namespace winnow {
+namespace {
+
+struct EvalFlags {
+  ModelFlags model;
+  std::optional<std::string> file;
+  std::optional<std::string> ids_file;
+  int64_t max_tokens = std::numeric_limits<int64_t>::max();
+  bool logprobs = false;
+  bool json = false;
+};
+
+constexpr const char* kFooter =
+    "The first token is given; every later one is predicted from all before it, with the "
+    "arithmetic of\n"
+    "prompts. --json prints the keys ppl and tokens, and with --logprobs target_logprob (of each "
+    "next\n"
+    "token) and top1 (the likeliest token after each position).\n";
+
+void add_flags(FlagSet& set, EvalFlags& flags, bool& quiet) {
+  add_model_flag(set, flags.model);
+  set.text("-f,--file", flags.file, "text to score; - reads stdin");
+  set.text("--ids", flags.ids_file, "JSON file {\"ids\": [...]} with token ids to score");
+  set.integer("--tokens", flags.max_tokens, {2, std::numeric_limits<int64_t>::max()},
+              "score the first N tokens only [all]");
+  set.toggle("--logprobs", flags.logprobs, "with --json, also what was found at each position");
+  add_engine_flags(set, flags.model);
+  set.toggle("--json", flags.json, "print one JSON object");
+  set.toggle("-q,--quiet", quiet, "no progress on stderr");
+}
+
+Status check(const EvalFlags& flags) {
+  if (flags.file.has_value() == flags.ids_file.has_value()) {
+    return fail(ErrorCode::kInvalidArgument, "text: expected either -f or --ids, found %s",
+                flags.file ? "both" : "neither");
+  }
+  if (flags.logprobs && !flags.json) {
+    return fail(ErrorCode::kInvalidArgument, "--logprobs: expected --json beside it, found none");
+  }
+  return Ok{};
+}
+
+Result<std::vector<TokenId>> read_ids(const EvalFlags& flags, const std::string& text,
+                                      const LoadedModel& loaded) {
+  std::vector<TokenId> ids;
+  if (flags.ids_file) {
+    TRY(ids, ids_from_json(text, "ids", loaded.model->config().vocab_size, *flags.ids_file));
+  } else {
+    ids = loaded.tokenizer->encode_raw_prompt(text);
+  }
+  if (static_cast<int64_t>(ids.size()) > flags.max_tokens) {
+    ids.resize(static_cast<size_t>(flags.max_tokens));
+  }
+  if (ids.size() < 2) {
+    return fail(ErrorCode::kInvalidArgument, "%s: expected at least 2 tokens to score, found %zu",
+                flags.ids_file.value_or(flags.file.value_or("")).c_str(), ids.size());
+  }
+  return ids;
+}
+
+Result<ScoredText> score(const LoadedModel& loaded, std::span<const TokenId> ids,
+                         Console& console) {
+  ProgressLine progress(console, static_cast<int64_t>(ids.size()));
+  GenerateOptions options;
+  options.cancel = &interrupt::flag();
+  options.on_prefill = [&](const PrefillProgress& state) { progress.update(state); };
+  return loaded.engine->score(ids, options);
+}
+
+}  // namespace
+
+Result<ExitCode> cmd_eval_ppl(Arguments args, Console& console) {
+  EvalFlags flags;
+  FlagSet set("eval ppl", "Prints the perplexity of a text under a model.", kFooter);
+  add_flags(set, flags, console.quiet);
+  TRY(const bool go_on, parse_or_help(set, args, console));
+  if (!go_on) return ExitCode::kOk;
+  TRY_STATUS(check(flags));
+  TRY(const std::string text,
+      read_text_file(flags.ids_file ? *flags.ids_file : *flags.file, console.in));
+  TRY(const LoadedModel loaded, load_model(flags.model));
+  TRY(const std::vector<TokenId> ids, read_ids(flags, text, loaded));
+  TRY(const ScoredText scored, score(loaded, ids, console));
+
+  const std::vector<float>& logprobs = scored.target_logprob;
+  const double total = std::accumulate(logprobs.begin(), logprobs.end(), 0.0);
+  const double perplexity = std::exp(-total / static_cast<double>(logprobs.size()));
+  if (!flags.json) {
+    char line[96];
+    std::snprintf(line, sizeof(line), "perplexity %.4f over %zu tokens\n", perplexity, ids.size());
+    console.out.write(line);
+    return ExitCode::kOk;
+  }
+  boost::json::object json{{"ppl", perplexity}, {"tokens", ids.size()}};
+  if (flags.logprobs) {
+    json["target_logprob"] = boost::json::array(logprobs.begin(), logprobs.end());
+    json["top1"] = json_ids(scored.top1);
+  }
+  console.out.write(json_line(json));
+  return ExitCode::kOk;
+}
+
+}  // namespace winnow

@@ -1,0 +1,91 @@
+// winnow run: one prompt, one answer.
+#include <limits>
+#include <optional>
+
+#include "cli/answer.h"
+#include "cli/chat_prompt.h"
+#include "cli/commands.h"
+#include "cli/json_output.h"
+#include "cli/prompt_input.h"
+#include "cli/sampling_flags.h"
+#include "engine/sequence.h"
+
+namespace winnow {
+namespace {
+
+struct RunFlags {
+  ModelFlags model;
+  PromptFlags prompt;
+  SamplingFlags sampling;
+  std::optional<std::string> system;
+  int64_t max_new_tokens = -1;
+  bool json = false;
+};
+
+constexpr const char* kFooter =
+    "With neither -p nor -f the prompt is read from stdin. Bytes that are not UTF-8 become "
+    "U+FFFD,\n"
+    "unless --raw is given. Ctrl+C stops the answer; the exit code is then 130.\n\n"
+    "Examples:\n"
+    "  winnow run -m model.gguf -p 'Why is the sky blue?'\n"
+    "  winnow run -m model.gguf -f report.txt -p 'What does it recommend?' -n 200\n";
+
+void add_flags(FlagSet& set, RunFlags& flags, bool& quiet) {
+  add_model_flag(set, flags.model);
+  add_prompt_flags(set, flags.prompt);
+  set.text("--system", flags.system, "the system message");
+  set.integer("-n,--max-tokens", flags.max_new_tokens, {-1, std::numeric_limits<int64_t>::max()},
+              "tokens of the answer at most; -1 = no limit [-1]");
+  add_sampling_flags(set, flags.sampling);
+  add_engine_flags(set, flags.model);
+  set.toggle("--json", flags.json, "print one JSON object with text, tokens and timings");
+  set.toggle("-q,--quiet", quiet, "no progress and no summary on stderr");
+}
+
+Result<std::vector<TokenId>> encode_prompt(const RunFlags& flags, const std::string& prompt,
+                                           const LoadedModel& loaded) {
+  if (flags.prompt.raw) return loaded.tokenizer->encode_raw_prompt(prompt);
+  TRY(const ChatPrompt chat,
+      ChatPrompt::create(loaded.model->file().metadata(), *loaded.tokenizer));
+  boost::json::array messages;
+  if (flags.system) messages.push_back(chat_message("system", *flags.system));
+  messages.push_back(chat_message("user", prompt));
+  return chat.encode(messages);
+}
+
+}  // namespace
+
+Result<ExitCode> cmd_run(Arguments args, Console& console) {
+  RunFlags flags;
+  FlagSet set("run", "Answers one prompt; the answer streams to stdout.", kFooter);
+  add_flags(set, flags, console.quiet);
+  TRY(const bool go_on, parse_or_help(set, args, console));
+  if (!go_on) return ExitCode::kOk;
+  TRY_STATUS(check_sampling_flags(flags.sampling));
+  if (flags.prompt.raw && flags.system) {
+    return fail(ErrorCode::kInvalidArgument,
+                "--system: expected a chat prompt, found --raw, which has no messages");
+  }
+  TRY(const std::string prompt, read_prompt(flags.prompt, console));
+  TRY(const LoadedModel loaded, load_model(flags.model));
+  AnswerRequest request;
+  TRY(request.prompt, encode_prompt(flags, prompt, loaded));
+  TRY(request.sampling, sampler_options(flags.sampling, loaded.tokenizer->vocab_size()));
+  request.stops = flags.sampling.stops;
+  request.max_new_tokens = flags.max_new_tokens;
+  request.print = !flags.json;
+
+  const std::unique_ptr<Sequence> sequence = loaded.engine->new_sequence();
+  TRY(const Answer answered, answer(loaded, *sequence, request, console));
+  if (flags.json) {
+    boost::json::object json = answer_json(answered);
+    json["seed"] = request.sampling.seed;
+    console.out.write(json_line(json));
+  } else if (!answered.text.ends_with('\n')) {
+    console.out.write("\n");
+  }
+  console.note(answer_summary(answered));
+  return answered.cancelled() ? ExitCode::kInterrupted : ExitCode::kOk;
+}
+
+}  // namespace winnow

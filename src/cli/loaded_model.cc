@@ -1,0 +1,77 @@
+#include "cli/loaded_model.h"
+
+#include <cstdlib>
+
+#include "cli/interrupt.h"
+
+namespace winnow {
+namespace {
+
+constexpr int64_t kMaxThreads = 1024;
+constexpr int64_t kMaxChunkTokens = int64_t{1} << 20;
+constexpr int64_t kMaxContextTokens = int64_t{1} << 40;
+
+// A model file that the system refuses to read counts as a bad file, as one that is missing does.
+Error as_bad_file(Error error) {
+  if (error.code == ErrorCode::kIo || error.code == ErrorCode::kInvalidArgument) {
+    error.code = ErrorCode::kNotFound;
+  }
+  return error;
+}
+
+}  // namespace
+
+void add_model_flag(FlagSet& flags, ModelFlags& target) {
+  flags.text("-m,--model", target.path, "GGUF file, or the first part of one", "WINNOW_MODEL");
+  flags.require_last();
+}
+
+void add_engine_flags(FlagSet& flags, ModelFlags& target) {
+  flags.integer("-t,--threads", target.threads, {1, kMaxThreads},
+                "threads [all this process may use]", "WINNOW_THREADS");
+  flags.integer("-c,--context", target.context_tokens, {1, kMaxContextTokens},
+                "room for this many tokens [the model's own]");
+  flags.integer("--chunk", target.chunk_tokens, {1, kMaxChunkTokens},
+                "prompt tokens per step, rounded up to 128s [512]");
+  flags.choice("--kv-type", target.kv_type, {"bf16", "f16"}, "numbers in the KV cache [bf16]");
+}
+
+Result<const KernelTable*> chosen_kernels() {
+  const char* forced = std::getenv("WINNOW_ISA");
+  Result<const KernelTable*> kernels = select_kernels(forced == nullptr ? "" : forced);
+  if (kernels.ok()) return kernels;
+  return Error{ErrorCode::kInvalidArgument, kernels.error().message};
+}
+
+Result<LoadedModel> load_model(const ModelFlags& flags) {
+  LoadedModel loaded;
+  TRY(loaded.kernels, chosen_kernels());
+  Result<std::shared_ptr<const Model>> model = Model::load(flags.path);
+  if (!model.ok()) return as_bad_file(model.error());
+  loaded.model = std::move(model).value();
+  Result<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::create(loaded.model->file().metadata());
+  if (!tokenizer.ok()) return as_bad_file(tokenizer.error());
+  loaded.tokenizer = std::move(tokenizer).value();
+  TRY(loaded.engine,
+      Engine::create(loaded.model,
+                     {.num_threads = static_cast<int>(flags.threads),
+                      .chunk_tokens = static_cast<int>(flags.chunk_tokens),
+                      .context_tokens = flags.context_tokens,
+                      .kv_dtype = flags.kv_type == "f16" ? KvDType::kF16 : KvDType::kBf16,
+                      .kernels = loaded.kernels}));
+  if (interrupt::requested()) return fail(ErrorCode::kInterrupted, "interrupted");
+  return loaded;
+}
+
+Result<LoadedTokenizer> load_tokenizer(const ModelFlags& flags) {
+  LoadedTokenizer loaded;
+  Result<std::unique_ptr<GgufFile>> file = GgufFile::open(flags.path);
+  if (!file.ok()) return as_bad_file(file.error());
+  loaded.file = std::move(file).value();
+  Result<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::create(loaded.file->metadata());
+  if (!tokenizer.ok()) return as_bad_file(tokenizer.error());
+  loaded.tokenizer = std::move(tokenizer).value();
+  return loaded;
+}
+
+}  // namespace winnow

@@ -1,0 +1,43 @@
+// A model file opened for use: weights, tokenizer and engine, and the flags that say which and how.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cli/flags.h"
+#include "engine/engine.h"
+#include "tokenizer/tokenizer.h"
+#include "weights/gguf.h"
+
+namespace winnow {
+
+struct ModelFlags {
+  std::string path;
+  int64_t threads = 0;  // 0 = all that this process may use
+  int64_t context_tokens = 0;
+  int64_t chunk_tokens = 512;
+  std::string kv_type = "bf16";
+};
+
+void add_model_flag(FlagSet& flags, ModelFlags& target);
+void add_engine_flags(FlagSet& flags, ModelFlags& target);
+
+// The instruction-set level that WINNOW_ISA names, or the best.
+Result<const KernelTable*> chosen_kernels();
+
+struct LoadedModel {
+  std::shared_ptr<const Model> model;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<Engine> engine;
+  const KernelTable* kernels = nullptr;
+};
+Result<LoadedModel> load_model(const ModelFlags& flags);
+
+// Without weights, for text that is only taken apart or put together.
+struct LoadedTokenizer {
+  std::unique_ptr<GgufFile> file;
+  std::unique_ptr<Tokenizer> tokenizer;
+};
+Result<LoadedTokenizer> load_tokenizer(const ModelFlags& flags);
+
+}  // namespace winnow
