@@ -2,6 +2,7 @@
 // instruction, K and V straight from the page. An f16 cache takes the f32 products of AVX-512.
 #include "kernels/generic/attention.inl.h"
 #include "kernels/generic/attention_store.inl.h"
+#include "kernels/isa/amx_tiles.h"
 #include "kernels/isa/bf16_avx512.h"
 
 namespace winnow {
@@ -57,27 +58,27 @@ struct AmxProducts {
         reinterpret_cast<const uint16_t*>(q) + int64_t{strip} * kStripRows * tile.head_dim;
     const int64_t left_bytes = int64_t{2} * tile.head_dim;
     const float* right = k.data;
-    _tile_zero(kC0);
-    _tile_zero(kC1);
+    tile_zero<kC0>();
+    tile_zero<kC1>();
     int32_t dim = 0;
     for (; dim + 32 <= tile.head_dim; dim += 32) {
-      _tile_loadd(kLeft, left + dim, left_bytes);
-      _tile_loadd(kRight0, right, kRowBytes);
-      _tile_loadd(kRight1, right + k.group_stride, kRowBytes);
-      _tile_dpbf16ps(kC0, kLeft, kRight0);
-      _tile_dpbf16ps(kC1, kLeft, kRight1);
+      tile_load<kLeft>(left + dim, left_bytes);
+      tile_load<kRight0>(right, kRowBytes);
+      tile_load<kRight1>(right + k.group_stride, kRowBytes);
+      tile_dot_bf16<kC0, kLeft, kRight0>();
+      tile_dot_bf16<kC1, kLeft, kRight1>();
       right += 16 * kKvLanes;
     }
     if (dim < tile.head_dim) {
-      _tile_loadd(kHalfLeft, left + dim, left_bytes);
-      _tile_loadd(kHalfRight0, right, kRowBytes);
-      _tile_loadd(kHalfRight1, right + k.group_stride, kRowBytes);
-      _tile_dpbf16ps(kC0, kHalfLeft, kHalfRight0);
-      _tile_dpbf16ps(kC1, kHalfLeft, kHalfRight1);
+      tile_load<kHalfLeft>(left + dim, left_bytes);
+      tile_load<kHalfRight0>(right, kRowBytes);
+      tile_load<kHalfRight1>(right + k.group_stride, kRowBytes);
+      tile_dot_bf16<kC0, kHalfLeft, kHalfRight0>();
+      tile_dot_bf16<kC1, kHalfLeft, kHalfRight1>();
     }
     constexpr int64_t kLogitBytes = int64_t{kPageTokens} * 4;
-    _tile_stored(kC0, logits, kLogitBytes);
-    _tile_stored(kC1, logits + kKvLanes, kLogitBytes);
+    tile_store<kC0>(logits, kLogitBytes);
+    tile_store<kC1>(logits + kKvLanes, kLogitBytes);
   }
 
   static void weigh(const AttentionTile& tile, const float* weights, int32_t rows, Operand v,
@@ -100,14 +101,14 @@ struct AmxProducts {
                              : _mm512_setzero_ps();
       _mm512_store_ps(sums + row * kKvLanes, sum);
     }
-    _tile_loadd(kC0, sums, kRowBytes);
+    tile_load<kC0>(sums, kRowBytes);
     constexpr int64_t kWeightBytes = int64_t{kPageTokens} * 4;
     for (int32_t token = tokens.begin; token < tokens.end; token += 32) {
-      _tile_loadd(kLeft, reinterpret_cast<const uint16_t*>(weights) + token, kWeightBytes);
-      _tile_loadd(kRight0, v + int64_t{token} / 2 * kKvLanes, kRowBytes);
-      _tile_dpbf16ps(kC0, kLeft, kRight0);
+      tile_load<kLeft>(reinterpret_cast<const uint16_t*>(weights) + token, kWeightBytes);
+      tile_load<kRight0>(v + int64_t{token} / 2 * kKvLanes, kRowBytes);
+      tile_dot_bf16<kC0, kLeft, kRight0>();
     }
-    _tile_stored(kC0, sums, kRowBytes);
+    tile_store<kC0>(sums, kRowBytes);
     for (int32_t row = 0; row < rows; ++row) {
       _mm512_storeu_ps(acc + int64_t{row} * tile.head_dim, _mm512_load_ps(sums + row * kKvLanes));
     }
