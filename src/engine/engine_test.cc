@@ -11,7 +11,7 @@ namespace {
 class EngineTest : public testing::Test {
  protected:
   static std::shared_ptr<const Model> tiny_model() {
-    auto model = Model::load(test::golden_path("tiny/llama.gguf"));
+    auto model = Model::load(test::golden_path("tiny/llama-untied.gguf"));
     EXPECT_TRUE(model.ok()) << model.error().message;
     return std::move(model).value();
   }

@@ -99,17 +99,20 @@ class PrefixLaw : public testing::TestWithParam<Isa> {
   }
 };
 
-TEST_P(PrefixLaw, TinyLlamaRepeatsItsBits) {
-  check(test::golden_path("tiny/llama.gguf"), 301, {1, 97, 128, 256});
+TEST_P(PrefixLaw, LlamaRepeatsItsBits) {
+  check(test::golden_path("tiny/llama-untied.gguf"), 301, {1, 97, 128, 256});
 }
-TEST_P(PrefixLaw, TinyQwen2RepeatsItsBits) {
-  check(test::golden_path("tiny/qwen2.gguf"), 301, {128, 256});
+TEST_P(PrefixLaw, EveryWeightTypeRepeatsItsBits) {
+  check(test::golden_path("tiny/llama-mixed-types.gguf"), 301, {97, 128, 256});
 }
-TEST_P(PrefixLaw, TinyQwen3RepeatsItsBits) {
-  check(test::golden_path("tiny/qwen3.gguf"), 301, {128, 256});
+TEST_P(PrefixLaw, Qwen2RepeatsItsBits) {
+  check(test::golden_path("tiny/qwen2-bias.gguf"), 301, {128, 256});
 }
-TEST_P(PrefixLaw, TinyGemma3RepeatsItsBits) {
-  check(test::golden_path("tiny/gemma3.gguf"), 301, {1, 97, 128, 256});
+TEST_P(PrefixLaw, Qwen3RepeatsItsBits) {
+  check(test::golden_path("tiny/qwen3-qk-norm.gguf"), 301, {128, 256});
+}
+TEST_P(PrefixLaw, Gemma3RepeatsItsBits) {
+  check(test::golden_path("tiny/gemma3-period.gguf"), 301, {1, 97, 128, 256});
 }
 TEST_P(PrefixLaw, SmolLm2RepeatsItsBits) {
   if (GetParam() == Isa::kScalar)
