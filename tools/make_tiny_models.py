@@ -152,7 +152,7 @@ def byte_symbols():
 
 def gpt2_vocabulary():
     space = byte_symbols()[0x20]
-    merges = ["t h", "i n", "e r", "a n", f"{space} t", f"{space} a", f"{space}t he", "th e", "an d", f"{space}a nd", "in g"]
+    merges = ["t h", "i n", "e r", "a n", f"{space} t", f"{space} a", f"{space}t he", "th e", "an d", f"{space} and", "in g"]
     merges.insert(6, "h e")
     specials = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
     tokens = byte_symbols() + ["".join(m.split(" ")) for m in merges] + specials
