@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "support/gguf_builder.h"
+#include "support/real_models.h"
 #include "support/temp_folder.h"
 #include "weights/gguf.h"
 
@@ -63,14 +63,8 @@ TEST(GgufNumbers, ANegativeCountIsRefusedByItsKey) {
 class RealGguf : public testing::Test {
  protected:
   void SetUp() override {
-    const char* folder = std::getenv("WINNOW_MODELS");
-    const char* home = std::getenv("HOME");
-    const std::string base =
-        folder != nullptr ? folder
-                          : std::string(home != nullptr ? home : "") + "/.cache/winnow/models";
-    source_ = base + "/smollm2-135m-instruct-q4_1.gguf";
-    if (!std::filesystem::exists(source_))
-      GTEST_SKIP() << "missing model " << source_ << " (tools/get_models smollm2)";
+    source_ = test::model_path("smollm2-135m-instruct-q4_1.gguf");
+    SKIP_WITHOUT_MODEL(source_);
   }
 
   std::string copy() const {

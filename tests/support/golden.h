@@ -1,13 +1,13 @@
-// Where tests find golden files and real models.
+// Where tests find golden files.
 #pragma once
 
 #include <boost/json.hpp>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <vector>
+
+#include "support/real_models.h"
 
 namespace winnow::test {
 
@@ -27,20 +27,5 @@ template <class T>
 std::vector<T> numbers(const boost::json::value& array) {
   return boost::json::value_to<std::vector<T>>(array);
 }
-
-// Path of a real model file, which tools/get_models fetches; tests that miss it skip by name.
-inline std::string model_path(const std::string& file_name) {
-  const char* folder = std::getenv("WINNOW_MODELS");
-  const char* home = std::getenv("HOME");
-  const std::string base = folder != nullptr
-                               ? folder
-                               : std::string(home != nullptr ? home : "") + "/.cache/winnow/models";
-  return base + "/" + file_name;
-}
-
-#define SKIP_WITHOUT_MODEL(path)                                                    \
-  if (!std::filesystem::exists(path)) {                                             \
-    GTEST_SKIP() << "missing model " << (path) << " (tools/get_models fetches it)"; \
-  }
 
 }  // namespace winnow::test
