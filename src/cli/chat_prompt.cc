@@ -26,8 +26,10 @@ Result<ChatPrompt> ChatPrompt::create(const Metadata& metadata, const Tokenizer&
         "text; use 'winnow run --raw'");
   }
   TRY(const std::string source, metadata.string(kTemplateKey));
-  TRY(ChatTemplate chat_template, ChatTemplate::parse(source));
-  return ChatPrompt(std::move(chat_template), tokenizer);
+  Result<ChatTemplate> parsed = ChatTemplate::parse(source);
+  // The template is the file's: what is wrong with it is no wrong usage.
+  if (!parsed.ok()) return Error{ErrorCode::kCorruptFile, parsed.error().message};
+  return ChatPrompt(std::move(parsed).value(), tokenizer);
 }
 
 Result<std::vector<TokenId>> ChatPrompt::encode(const boost::json::array& messages) const {

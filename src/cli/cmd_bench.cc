@@ -28,9 +28,9 @@ struct BenchFlags {
 
 constexpr int64_t kMaxTokens = int64_t{1} << 30;
 constexpr const char* kFooter =
-    "Each prompt and answer length is measured at each depth, with random tokens, after a warm-up. "
-    "Tokenising\n"
-    "is not counted. A length of 0 leaves the test out.\n\n"
+    "Each prompt and answer length is measured at each depth, with random tokens, after a "
+    "warm-up.\n"
+    "Tokenising is not counted. A length of 0 leaves the test out.\n\n"
     "Examples:\n"
     "  winnow bench -m model.gguf -p 512,4096 -n 64\n"
     "  winnow bench -m model.gguf -p 512 -n 0 -d 0,16384 -o json\n";

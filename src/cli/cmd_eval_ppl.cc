@@ -24,11 +24,9 @@ struct EvalFlags {
 };
 
 constexpr const char* kFooter =
-    "The first token is given; every later one is predicted from all before it, with the "
-    "arithmetic of\n"
-    "prompts. --json prints the keys ppl and tokens, and with --logprobs target_logprob (of each "
-    "next\n"
-    "token) and top1 (the likeliest token after each position).\n";
+    "The first token is given; every later one is predicted from all before it, with the\n"
+    "arithmetic of prompts. --json prints the keys ppl and tokens, and with --logprobs\n"
+    "target_logprob (of each next token) and top1 (the likeliest token after each position).\n";
 
 void add_flags(FlagSet& set, EvalFlags& flags, bool& quiet) {
   add_model_flag(set, flags.model);

@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/json_output.h"
+#include "cli/loaded_model.h"
 #include "cli/progress_line.h"
 #include "model/config.h"
 #include "tensor/kv_layout.h"
@@ -73,7 +74,7 @@ Result<ExitCode> cmd_inspect(Arguments args, Console& console) {
   flags.toggle("--json", json, "print one JSON object");
   TRY(const bool go_on, parse_or_help(flags, args, console));
   if (!go_on) return ExitCode::kOk;
-  TRY(const std::unique_ptr<GgufFile> file, GgufFile::open(path));
+  TRY(const std::unique_ptr<GgufFile> file, open_model_file(path));
   const FileSummary summary = summarize(*file);
   const Result<ModelConfig> config = read_model_config(file->metadata());
   if (json) {

@@ -23,9 +23,8 @@ struct RunFlags {
 };
 
 constexpr const char* kFooter =
-    "With neither -p nor -f the prompt is read from stdin. Bytes that are not UTF-8 become "
-    "U+FFFD,\n"
-    "unless --raw is given. Ctrl+C stops the answer; the exit code is then 130.\n\n"
+    "With neither -p nor -f the prompt is read from stdin. Bytes that are not UTF-8 become\n"
+    "U+FFFD, unless --raw is given. Ctrl+C stops the answer; the exit code is then 130.\n\n"
     "Examples:\n"
     "  winnow run -m model.gguf -p 'Why is the sky blue?'\n"
     "  winnow run -m model.gguf -f report.txt -p 'What does it recommend?' -n 200\n";

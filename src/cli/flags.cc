@@ -70,7 +70,7 @@ struct FlagSet::Impl {
 FlagSet::FlagSet(const std::string& verb, const std::string& summary, const std::string& footer)
     : impl_(std::make_unique<Impl>(summary, verb)) {
   impl_->app.set_help_flag("-h,--help", "print this text");
-  impl_->app.footer("\n" + footer);
+  impl_->app.footer(footer);
   impl_->app.get_formatter()->column_width(30);
 }
 FlagSet::~FlagSet() = default;

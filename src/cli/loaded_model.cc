@@ -43,10 +43,17 @@ Result<const KernelTable*> chosen_kernels() {
   return Error{ErrorCode::kInvalidArgument, kernels.error().message};
 }
 
+Result<std::unique_ptr<GgufFile>> open_model_file(const std::string& path) {
+  Result<std::unique_ptr<GgufFile>> file = GgufFile::open(path);
+  if (!file.ok()) return as_bad_file(file.error());
+  return file;
+}
+
 Result<LoadedModel> load_model(const ModelFlags& flags) {
   LoadedModel loaded;
   TRY(loaded.kernels, chosen_kernels());
-  Result<std::shared_ptr<const Model>> model = Model::load(flags.path);
+  TRY(std::unique_ptr<GgufFile> file, open_model_file(flags.path));
+  Result<std::shared_ptr<const Model>> model = Model::from_file(std::move(file));
   if (!model.ok()) return as_bad_file(model.error());
   loaded.model = std::move(model).value();
   Result<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::create(loaded.model->file().metadata());
@@ -65,9 +72,7 @@ Result<LoadedModel> load_model(const ModelFlags& flags) {
 
 Result<LoadedTokenizer> load_tokenizer(const ModelFlags& flags) {
   LoadedTokenizer loaded;
-  Result<std::unique_ptr<GgufFile>> file = GgufFile::open(flags.path);
-  if (!file.ok()) return as_bad_file(file.error());
-  loaded.file = std::move(file).value();
+  TRY(loaded.file, open_model_file(flags.path));
   Result<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::create(loaded.file->metadata());
   if (!tokenizer.ok()) return as_bad_file(tokenizer.error());
   loaded.tokenizer = std::move(tokenizer).value();

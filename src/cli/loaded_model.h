@@ -25,6 +25,9 @@ void add_engine_flags(FlagSet& flags, ModelFlags& target);
 // The instruction-set level that WINNOW_ISA names, or the best.
 Result<const KernelTable*> chosen_kernels();
 
+// The file of a model; whatever keeps it from being read makes it a bad file.
+Result<std::unique_ptr<GgufFile>> open_model_file(const std::string& path);
+
 struct LoadedModel {
   std::shared_ptr<const Model> model;
   std::unique_ptr<Tokenizer> tokenizer;

@@ -1,0 +1,313 @@
+"""The program from end to end on tiny random models: what it prints, where, and how it ends."""
+import json
+import math
+import os
+import pathlib
+import pty
+import select
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from program import TINY, U32, WINNOW, Gguf, clean_environment, run
+
+MODEL = TINY / "llama-untied.gguf"
+EVERY_BYTE = bytes(range(256))
+
+
+def run_json(*args, **kwargs):
+    outcome = run(*args, **kwargs)
+    assert outcome.code == 0, outcome
+    return json.loads(outcome.stdout.decode("utf-8"))
+
+
+def start(*args, **kwargs):
+    return subprocess.Popen([WINNOW, *map(os.fspath, args)], env=clean_environment(None), **kwargs)
+
+
+class Run(unittest.TestCase):
+    def test_the_answer_goes_to_stdout_and_the_rest_to_stderr(self):
+        outcome = run("run", "-m", MODEL, "-p", "hello", "-n", "5")
+        self.assertEqual(outcome.code, 0, outcome)
+        self.assertTrue(outcome.stdout.endswith(b"\n"))
+        self.assertRegex(outcome.stderr, r"^prompt \d+ tokens, \d+ tok/s; first token after .*; answer \d+ tokens.*; peak memory \d+ MiB\n$")
+        self.assertEqual(run("run", "-m", MODEL, "-p", "hello", "-n", "5", "--quiet").stderr, "")
+
+    def test_json_holds_text_tokens_reason_counts_and_timings(self):
+        result = run_json("run", "-m", MODEL, "-p", "hello", "-n", "6", "--json")
+        self.assertLessEqual(len(result["tokens"]), 6)
+        self.assertIn(result["finish_reason"], ("stop", "length"))
+        self.assertEqual(result["counts"]["predicted"], len(result["tokens"]))
+        self.assertEqual(result["timings"]["prompt_n"], result["counts"]["prompt"])
+        for key in ("ttft_ms", "prompt_ms", "prompt_per_second", "predicted_ms", "predicted_per_second", "predicted_n", "peak_memory_bytes"):
+            self.assertGreaterEqual(result["timings"][key], 0, key)
+        self.assertGreater(result["timings"]["ttft_ms"], 0)
+        self.assertGreater(result["timings"]["peak_memory_bytes"], 10**6)
+
+    def test_chunk_threads_and_repetition_do_not_change_the_answer(self):
+        base = ["run", "-m", MODEL, "--raw", "-p", "word " * 100, "-n", "12", "--json"]
+        answers = {tuple(run_json(*base, *more)["tokens"]) for more in ([], ["--chunk", "128"], ["--chunk", "1"], ["-t", "1"], ["-t", "3"])}
+        self.assertEqual(len(answers), 1)
+
+    def test_a_seed_repeats_an_answer(self):
+        base = ["run", "-m", MODEL, "-p", "hello", "-n", "20", "--temp", "1.5", "--top-k", "50", "--top-p", "0.99", "--min-p", "0.001", "--json"]
+        first, again, other = (run_json(*base, "--seed", seed) for seed in ("1", "1", "2"))
+        self.assertEqual(first["tokens"], again["tokens"])
+        self.assertNotEqual(first["tokens"], other["tokens"])
+        self.assertEqual(first["seed"], 1)
+
+    def test_no_tokens_are_made_when_none_are_asked_for(self):
+        result = run_json("run", "-m", MODEL, "-p", "hello", "-n", "0", "--json")
+        self.assertEqual((result["tokens"], result["text"], result["finish_reason"]), ([], "", "length"))
+
+    def test_bias_forces_a_token_and_a_stop_string_ends_the_answer_before_it(self):
+        id_of_x = run_json("tokenize", "-m", MODEL, stdin=b"x")["tokens"][0]
+        result = run_json("run", "-m", MODEL, "-p", "hello", "-n", "5", "--logit-bias", f"{id_of_x}=1000", "--json")
+        self.assertEqual((result["text"], result["finish_reason"]), ("xxxxx", "length"))
+        result = run_json("run", "-m", MODEL, "-p", "hello", "-n", "9", "--logit-bias", f"{id_of_x}=1000", "--stop", "xxx", "--json")
+        self.assertEqual((result["text"], result["finish_reason"], result["stop_string"]), ("", "stop", "xxx"))
+
+    def test_the_context_ends_an_answer_without_limit(self):
+        id_of_x = run_json("tokenize", "-m", MODEL, stdin=b"x")["tokens"][0]
+        result = run_json("run", "-m", MODEL, "-p", "hello", "-c", "128", "--logit-bias", f"{id_of_x}=1000", "--json")
+        self.assertEqual(result["finish_reason"], "context_full")
+        self.assertGreaterEqual(result["counts"]["prompt"] + len(result["tokens"]), 128)
+
+    def test_file_and_question_make_one_message(self):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"document")
+            file.flush()
+            both = run_json("run", "-m", MODEL, "-f", file.name, "-p", "question", "-n", "8", "--json")
+        joined = run_json("run", "-m", MODEL, "-p", "document\n\nquestion", "-n", "8", "--json")
+        piped = run_json("run", "-m", MODEL, "-n", "8", "--json", stdin=b"document\n\nquestion")
+        dash = run_json("run", "-m", MODEL, "-n", "8", "--json", "-f", "-", stdin=b"\xef\xbb\xbfdocument\n\nquestion")
+        self.assertEqual(both["tokens"], joined["tokens"])
+        self.assertEqual(piped["tokens"], joined["tokens"])
+        self.assertEqual(dash["tokens"], joined["tokens"])
+        self.assertEqual(both["counts"]["prompt"], joined["counts"]["prompt"])
+
+    def test_a_system_message_is_part_of_the_prompt(self):
+        plain = run_json("run", "-m", MODEL, "-p", "hello", "-n", "1", "--json")
+        system = run_json("run", "-m", MODEL, "-p", "hello", "-n", "1", "--json", "--system", "be brief")
+        self.assertGreater(system["counts"]["prompt"], plain["counts"]["prompt"])
+
+    def test_broken_utf8_and_nul_bytes_are_taken(self):
+        outcome = run("run", "-m", MODEL, "-n", "2", "--json", stdin=b"a\xff\xfeb\0c\xed\xa0\x80")
+        self.assertEqual(outcome.code, 0, outcome)
+        self.assertRegex(outcome.stderr, "standard input: [0-9]+ parts are not UTF-8 and were replaced")
+        json.loads(outcome.stdout.decode("utf-8"))
+        raw = run("run", "-m", MODEL, "-n", "30", "--raw", "--json", "--temp", "2", "--seed", "3", stdin=EVERY_BYTE)
+        self.assertEqual(raw.code, 0, raw)
+        self.assertNotIn("replaced", raw.stderr)
+        json.loads(raw.stdout.decode("utf-8"))
+
+    def test_text_that_looks_like_a_flag_is_a_prompt(self):
+        for prompt in ("--json", "-n", "[a,b]", "%s%n"):
+            self.assertEqual(run("run", "-m", MODEL, "-p", prompt, "-n", "1").code, 0)
+
+    def test_the_environment_names_the_model(self):
+        outcome = run("run", "-p", "hello", "-n", "1", env={"WINNOW_MODEL": str(MODEL), "WINNOW_THREADS": "1"})
+        self.assertEqual(outcome.code, 0, outcome)
+
+
+class Ending(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="winnow-end-")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_a_reader_that_goes_away_ends_the_answer_quietly(self):
+        id_of_x = run_json("tokenize", "-m", MODEL, stdin=b"x")["tokens"][0]
+        child = start("run", "-m", MODEL, "-p", "hello", "--quiet", "--logit-bias", f"{id_of_x}=1000", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        child.stdout.close()
+        self.assertEqual(child.stderr.read(), b"")
+        child.stderr.close()
+        self.assertEqual(child.wait(), 0)
+
+    def test_a_full_disk_is_reported(self):
+        with open("/dev/full", "wb") as full:
+            child = start("run", "-m", MODEL, "-p", "hello", "-n", "3", "--quiet", stdout=full, stderr=subprocess.PIPE)
+            _, err = child.communicate()
+        self.assertEqual(child.returncode, 1)
+        self.assertIn(b"stdout: expected to write the output, found 'No space left on device'", err)
+
+    def test_interrupting_while_waiting_for_the_prompt_ends_with_130(self):
+        for verb in (["run"], ["chat"], ["tokenize"]):
+            child = start(*verb, "-m", MODEL, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            time.sleep(0.5)
+            child.send_signal(signal.SIGINT)
+            self.assertEqual(child.wait(), 130, verb)
+            for stream in (child.stdin, child.stdout, child.stderr):
+                stream.close()
+
+    def endless(self, *args, **kwargs):
+        """A run that only an interrupt ends: it repeats one token into a context of a million."""
+        path = pathlib.Path(self.folder.name) / "long.gguf"
+        path.write_bytes(Gguf(MODEL).set("llama.context_length", U32, 2**20).build())
+        id_of_x = run_json("tokenize", "-m", MODEL, stdin=b"x")["tokens"][0]
+        return start(*args, "-m", path, "--logit-bias", f"{id_of_x}=1000", stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
+
+    def test_interrupting_an_answer_ends_with_130_and_keeps_what_there_is(self):
+        child = self.endless("run", "-p", "hello")
+        first = os.read(child.stdout.fileno(), 1)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate()
+        self.assertEqual(child.returncode, 130)
+        self.assertRegex((first + out).decode(), r"^x+\n$")
+        self.assertIn(b"cancelled", err)
+
+    def test_interrupting_json_output_still_prints_the_object(self):
+        child = self.endless("run", "-p", "hello", "--json")
+        time.sleep(1)
+        child.send_signal(signal.SIGINT)
+        out, _ = child.communicate()
+        self.assertEqual(child.returncode, 130)
+        self.assertEqual(json.loads(out)["finish_reason"], "cancelled")
+
+    def test_in_a_chat_the_first_interrupt_stops_the_answer_only(self):
+        child = self.endless("chat", stdin=subprocess.PIPE)
+        child.stdin.write(b"hello\n")
+        child.stdin.flush()
+        os.read(child.stdout.fileno(), 1)
+        child.send_signal(signal.SIGINT)
+        child.stdin.write(b"/exit\n")
+        _, err = child.communicate()
+        self.assertEqual(child.returncode, 0, err)
+        self.assertIn(b"cancelled", err)
+
+
+class Chat(unittest.TestCase):
+    def test_a_conversation_answers_each_line_and_reuses_what_it_read(self):
+        outcome = run("chat", "-m", MODEL, "-n", "4", stdin=b"hello\nagain\n/regen\n/clear\nfresh\n/exit\nnever\n")
+        self.assertEqual(outcome.code, 0, outcome)
+        self.assertEqual(outcome.stderr.count("first token after"), 4)
+        self.assertIn("cached", outcome.stderr)
+        self.assertGreaterEqual(outcome.stdout.count(b"\n"), 4)
+
+    def test_commands_are_explained_and_mistakes_named(self):
+        outcome = run("chat", "-m", MODEL, "-n", "1", stdin=b"/help\n/nope\n/regen\n/read /nonexistent\n\n")
+        self.assertEqual(outcome.code, 0, outcome)
+        for text in ("/read FILE", "found '/nope'", "/regen: expected an answer", "/nonexistent: expected a readable file"):
+            self.assertIn(text, outcome.stderr)
+        self.assertEqual(outcome.stdout, b"")
+
+    def test_a_message_that_is_too_long_is_taken_back(self):
+        outcome = run("chat", "-m", MODEL, "-n", "1", "-c", "128", stdin=b"word " * 500 + b"\nhi\n")
+        self.assertEqual(outcome.code, 0, outcome)
+        self.assertIn("maximum context length", outcome.stderr)
+        self.assertEqual(outcome.stderr.count("first token after"), 1)
+
+    def test_a_file_goes_before_the_next_message(self):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"document " * 20)
+            file.flush()
+            outcome = run("chat", "-m", MODEL, "-n", "1", stdin=f"/read {file.name}\nhello\n".encode())
+        self.assertIn("180 bytes go before your next message", outcome.stderr)
+        self.assertEqual(outcome.code, 0, outcome)
+
+    def test_on_a_terminal_it_prompts_and_ctrl_c_ends_it(self):
+        main, side = pty.openpty()
+        child = start("chat", "-m", MODEL, "-n", "2", stdin=side, stdout=side, stderr=side)
+        os.close(side)
+        seen = b""
+        deadline = time.monotonic() + 30
+        while b"> " not in seen and time.monotonic() < deadline:
+            if select.select([main], [], [], 1)[0]:
+                seen += os.read(main, 4096)
+        self.assertIn(b"> ", seen)
+        child.send_signal(signal.SIGINT)
+        self.assertEqual(child.wait(), 130)
+        os.close(main)
+
+
+class Tokens(unittest.TestCase):
+    def test_any_bytes_survive_tokenize_and_detokenize(self):
+        for model in ("llama-untied", "llama-per-layer", "qwen2-bias", "gemma3-default"):
+            for text in (b"", b"hello world", "naïve 日本 😀".encode(), EVERY_BYTE, b" leading\n\n  spaces\t"):
+                with self.subTest(model=model, text=text[:20]):
+                    path = TINY / f"{model}.gguf"
+                    tokens = run("tokenize", "-m", path, stdin=text)
+                    self.assertEqual(tokens.code, 0, tokens)
+                    back = run("detokenize", "-m", path, stdin=tokens.stdout)
+                    self.assertEqual(back.code, 0, back)
+                    self.assertEqual(back.stdout, text)
+
+
+class Eval(unittest.TestCase):
+    def test_scores_are_those_of_the_reference(self):
+        golden = json.loads((TINY / "llama-untied.json").read_text())
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"ids": golden["ids"]}, file)
+            file.flush()
+            result = run_json("eval", "ppl", "-m", MODEL, "--ids", file.name, "--logprobs", "--json")
+            short = run_json("eval", "ppl", "-m", MODEL, "--ids", file.name, "--tokens", "10", "--json")
+        want = golden["target_logprob"][:len(golden["ids"]) - 1]
+        self.assertEqual(result["tokens"], len(golden["ids"]))
+        self.assertEqual(len(result["target_logprob"]), len(golden["ids"]) - 1)
+        self.assertEqual(len(result["top1"]), len(golden["ids"]))
+        differences = [abs(ours - theirs) for ours, theirs in zip(result["target_logprob"], want)]
+        self.assertLess(sum(differences) / len(differences), 0.05)
+        mean = sum(result["target_logprob"]) / len(result["target_logprob"])
+        self.assertAlmostEqual(result["ppl"], math.exp(-mean), delta=1e-3 * result["ppl"])
+        self.assertEqual((short["tokens"], "top1" in short), (10, False))
+
+    def test_a_text_is_scored_from_stdin(self):
+        result = run_json("eval", "ppl", "-m", MODEL, "-f", "-", "--json", stdin=b"some words to score")
+        self.assertGreater(result["ppl"], 1)
+        outcome = run("eval", "ppl", "-m", MODEL, "-f", "-", stdin=b"some words to score")
+        self.assertRegex(outcome.stdout.decode(), r"^perplexity \d+\.\d+ over \d+ tokens\n$")
+
+
+class Bench(unittest.TestCase):
+    def test_rows_cover_prompts_answers_and_depths(self):
+        rows = run_json("bench", "-m", MODEL, "-p", "16,32", "-n", "4", "-d", "0,64", "-r", "2", "-o", "json", "-q")
+        tests = [(row["n_prompt"], row["n_gen"], row["n_depth"]) for row in rows]
+        self.assertEqual(tests, [(16, 0, 0), (32, 0, 0), (0, 4, 0), (16, 0, 64), (32, 0, 64), (0, 4, 64)])
+        for row in rows:
+            self.assertEqual(len(row["samples_ts"]), 2)
+            self.assertGreater(row["avg_ts"], 0)
+            self.assertAlmostEqual(row["avg_ns"], sum(row["samples_ns"]) / 2, delta=1)
+
+    def test_markdown_and_csv_are_tables(self):
+        table = run("bench", "-m", MODEL, "-p", "16", "-n", "2", "-r", "1", "-q").stdout.decode()
+        self.assertEqual([line.count("|") for line in table.splitlines()], [8] * 4)
+        lines = run("bench", "-m", MODEL, "-p", "16", "-n", "2", "-r", "1", "-q", "-o", "csv").stdout.decode().splitlines()
+        self.assertEqual(len(lines), 3)
+        self.assertTrue(lines[0].startswith("build_commit,cpu_info,"))
+
+
+class Others(unittest.TestCase):
+    def test_inspect_lists_metadata_tensors_and_memory(self):
+        outcome = run("inspect", MODEL)
+        self.assertEqual(outcome.code, 0, outcome)
+        for text in ("general.architecture", "token_embd.weight", "memory:"):
+            self.assertIn(text, outcome.stdout.decode())
+        result = run_json("inspect", MODEL, "--json")
+        self.assertTrue(result["supported"])
+        self.assertGreater(result["memory"]["kv_bytes_per_token"], 0)
+        self.assertEqual(result["memory"]["weights_bytes"], sum(t["bytes"] for t in result["tensors"]))
+
+    def test_help_is_short_and_on_stdout(self):
+        for verb in ([], ["run"], ["chat"], ["inspect"], ["tokenize"], ["detokenize"], ["eval", "ppl"], ["bench"], ["bench", "peak"], ["version"]):
+            outcome = run(*verb, "--help")
+            self.assertEqual((outcome.code, outcome.stderr), (0, ""), outcome)
+            self.assertTrue(5 <= len(outcome.stdout.splitlines()) <= 45, outcome)
+            self.assertLessEqual(max(map(len, outcome.stdout.decode().splitlines())), 100, outcome)
+
+    def test_without_a_verb_the_usage_goes_to_stderr(self):
+        outcome = run()
+        self.assertEqual((outcome.code, outcome.stdout), (2, b""))
+        self.assertIn("Usage: winnow VERB", outcome.stderr)
+
+    def test_the_version_names_build_instruction_set_and_threads(self):
+        for args in (["version"], ["--version"]):
+            self.assertRegex(run(*args).stdout.decode(), r"^winnow \d+\.\d+\.\d+ \(.+\)\ninstruction set: \w+ .*\nthreads: \d+\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()
