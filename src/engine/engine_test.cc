@@ -85,7 +85,7 @@ TEST_F(EngineTest, BadPromptsAndOptionsAreErrors) {
 }
 
 TEST_F(EngineTest, AContinuedConversationReusesItsPrefixAndAnswersAsAFreshOne) {
-  const auto engine = engine_with({.context_tokens = 1024});
+  const auto engine = engine_with({.context_tokens = 512});
   const auto sequence = engine->new_sequence();
   std::vector<TokenId> prompt = prompt_of(200);
   answer(*engine, *sequence, prompt, {.max_new_tokens = 0});
@@ -110,7 +110,7 @@ TEST_F(EngineTest, RepeatingAPromptRunsItsLastTokenAgain) {
 }
 
 TEST_F(EngineTest, CancellingReturnsWhatThereIs) {
-  const auto engine = engine_with({.chunk_tokens = 128, .context_tokens = 1024});
+  const auto engine = engine_with({.chunk_tokens = 128, .context_tokens = 512});
   std::atomic<bool> cancel = false;
   GenerateOptions options{.max_new_tokens = 50, .cancel = &cancel};
   options.on_token = [&, count = 0](TokenId) mutable {
@@ -124,13 +124,13 @@ TEST_F(EngineTest, CancellingReturnsWhatThereIs) {
   cancel = false;
   options.on_prefill = [&](const PrefillProgress&) { cancel = true; };
   const auto sequence = engine->new_sequence();
-  const Generation during_prompt = answer(*engine, *sequence, prompt_of(1000), options);
+  const Generation during_prompt = answer(*engine, *sequence, prompt_of(500), options);
   EXPECT_EQ(during_prompt.finish, FinishReason::kCancelled);
   EXPECT_EQ(sequence->size(), 128);  // the finished chunk serves the next try
 }
 
 TEST_F(EngineTest, ProgressCountsEveryChunkUpToTheWholePrompt) {
-  const auto engine = engine_with({.chunk_tokens = 100, .context_tokens = 1024});
+  const auto engine = engine_with({.chunk_tokens = 100, .context_tokens = 512});
   std::vector<int64_t> done;
   GenerateOptions options{.max_new_tokens = 0};
   options.on_prefill = [&](const PrefillProgress& progress) {
