@@ -87,12 +87,12 @@ TEST_F(EngineTest, BadPromptsAndOptionsAreErrors) {
 TEST_F(EngineTest, AContinuedConversationReusesItsPrefixAndAnswersAsAFreshOne) {
   const auto engine = engine_with({.context_tokens = 512});
   const auto sequence = engine->new_sequence();
-  std::vector<TokenId> prompt = prompt_of(200);
+  std::vector<TokenId> prompt = prompt_of(100);
   answer(*engine, *sequence, prompt, {.max_new_tokens = 0});
   const std::vector<TokenId> more = prompt_of(77);
   prompt.insert(prompt.end(), more.begin(), more.end());
   const Generation continued = answer(*engine, *sequence, prompt, {.max_new_tokens = 9});
-  EXPECT_EQ(continued.reused_tokens, 200);
+  EXPECT_EQ(continued.reused_tokens, 100);
   EXPECT_EQ(continued.tokens,
             answer(*engine, *engine->new_sequence(), prompt, {.max_new_tokens = 9}).tokens);
 }
