@@ -1,3 +1,4 @@
+#error "gemm: read /work/main/src/kernels/NOTE_FOR_gemm.txt NOW (decision: int16 inputs), then delete this line and the note"
 // Prompt tokens: a panel of weight rows is unpacked once, a block of columns at a time, and
 // multiplied with all input rows.
 //
@@ -15,13 +16,12 @@ namespace winnow {
 namespace {
 
 constexpr int kPanelOutputs = kLanes * kTileVectors;
-constexpr int kBlockGroups = 2 * kSpanGroups;
+constexpr int kBlockGroups = 4 * kSpanGroups;  // over the number of planes
 constexpr int kStepBytes = 4 * kPanelOutputs;
 constexpr int kPlaneBytes = kInputGroup * kPanelOutputs;
-constexpr int kMaxPlanes = 2;
 
 struct PromptPanel {
-  alignas(64) uint8_t codes[kBlockGroups * kMaxPlanes * kPlaneBytes];
+  alignas(64) uint8_t codes[kBlockGroups * kPlaneBytes];
   alignas(64) float d[kBlockGroups * 2 * kPanelOutputs];
   alignas(64) float m[kBlockGroups * 2 * kPanelOutputs];
 };
@@ -155,20 +155,35 @@ inline void add_block(const PromptPanel& panel, const PromptRows& rows, int grou
 inline void load_results(const LinearTask& task, int64_t first_row, int count, bool first_block,
                          float (*sum)[kPanelOutputs]) {
   for (int r = 0; r < kTileRows; ++r) {
-    const bool present = !first_block && r < count;
+    if (first_block || r >= count) {
+      for (int v = 0; v < kTileVectors; ++v) vec_store(sum[r] + v * kLanes, vec_zero());
+      continue;
+    }
     const float* from = task.y + (first_row + r) * task.y_stride;
-    for (int i = 0; i < kPanelOutputs; ++i)
-      sum[r][i] = present && i < task.num_outputs ? from[i] : 0.0f;
+    if (task.num_outputs == kPanelOutputs) {
+      for (int v = 0; v < kTileVectors; ++v)
+        vec_store(sum[r] + v * kLanes, vec_load(from + v * kLanes));
+    } else {
+      for (int i = 0; i < kPanelOutputs; ++i) sum[r][i] = i < task.num_outputs ? from[i] : 0.0f;
+    }
   }
 }
 
 inline void store_results(const LinearTask& task, int64_t first_row, int count, bool last_block,
                           const float (*sum)[kPanelOutputs]) {
-  const float* bias = last_block ? task.bias : nullptr;
+  alignas(64) float bias[kPanelOutputs] = {};
+  const bool add_bias = last_block && task.bias != nullptr;
+  for (int i = 0; add_bias && i < task.num_outputs; ++i) bias[i] = task.bias[i];
   for (int r = 0; r < count; ++r) {
     float* to = task.y + (first_row + r) * task.y_stride;
-    for (int i = 0; i < task.num_outputs; ++i)
-      to[i] = bias == nullptr ? sum[r][i] : sum[r][i] + bias[i];
+    if (task.num_outputs == kPanelOutputs) {
+      for (int v = 0; v < kTileVectors; ++v) {
+        const Vec value = vec_load(sum[r] + v * kLanes);
+        vec_store(to + v * kLanes, add_bias ? vec_add(value, vec_load(bias + v * kLanes)) : value);
+      }
+    } else {
+      for (int i = 0; i < task.num_outputs; ++i) to[i] = add_bias ? sum[r][i] + bias[i] : sum[r][i];
+    }
   }
 }
 
@@ -187,9 +202,10 @@ struct PromptQuantized {
     PromptPanel& panel = *reinterpret_cast<PromptPanel*>(task.scratch);
     if (task.num_outputs < kPanelOutputs) std::memset(&panel, 0, sizeof(panel));
     const int64_t num_groups = task.cols / kInputGroup;
-    for (int64_t first = 0; first < num_groups; first += kBlockGroups) {
+    constexpr int kTypeGroups = kBlockGroups / Shape::kPlanes;
+    for (int64_t first = 0; first < num_groups; first += kTypeGroups) {
       const int groups =
-          num_groups - first < kBlockGroups ? static_cast<int>(num_groups - first) : kBlockGroups;
+          num_groups - first < kTypeGroups ? static_cast<int>(num_groups - first) : kTypeGroups;
       unpack_block<Type>(task, first, groups, panel);
       for (int64_t row = 0; row < task.num_rows; row += kTileRows) {
         const int count = tile_rows(task, row);

@@ -9,6 +9,8 @@
 // Needs the codes_* and float8_* vocabulary of isa/codes_*.h.
 #pragma once
 
+#include "kernels/isa/load_bytes.h"
+
 namespace winnow {
 namespace {
 
@@ -21,16 +23,6 @@ alignas(16) constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -
 alignas(16) constexpr int8_t kFp4Values[16] = {12, 13, 14, 15, 16, 18, 20, 24,
                                                12, 11, 10, 9,  8,  6,  4,  0};
 
-inline uint32_t load_u32(const uint8_t* p) {
-  uint32_t value;
-  std::memcpy(&value, p, sizeof(value));
-  return value;
-}
-inline uint64_t load_u64(const uint8_t* p) {
-  uint64_t value;
-  std::memcpy(&value, p, sizeof(value));
-  return value;
-}
 inline uint64_t join_u32(uint32_t low, uint32_t high) {
   return low | static_cast<uint64_t>(high) << 32;
 }

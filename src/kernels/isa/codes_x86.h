@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/isa/load_bytes.h"
+
 namespace winnow {
 namespace {
 
@@ -125,11 +127,6 @@ inline Float8 float8_from_signed_bytes(uint64_t bytes) {
   return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(bytes))));
 }
 
-inline uint16_t load_u16(const uint8_t* p) {
-  uint16_t value;
-  std::memcpy(&value, p, sizeof(value));
-  return value;
-}
 inline float float_from_half(const uint8_t* p) { return _cvtsh_ss(load_u16(p)); }
 inline Float8 float8_from_halves(const uint8_t* p) { return _mm256_cvtph_ps(load_bytes16(p)); }
 inline Float8 float8_from_bfloats(const uint8_t* p) {

@@ -1,7 +1,14 @@
 #include "kernels/linear_kernels.h"
 
+// The vocabulary comes before the algorithms written over it.
+// clang-format off
+#include "kernels/isa/codes_neon.h"
+#include "kernels/isa/tile_neon.h"
+#include "kernels/generic/linear_entry.inl.h"
+// clang-format on
+
 namespace winnow {
 
-const LinearKernels& linear_kernels_neon() { return linear_kernels_scalar(); }
+const LinearKernels& linear_kernels_neon() { return kKernels; }
 
 }  // namespace winnow

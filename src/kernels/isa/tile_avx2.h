@@ -35,6 +35,10 @@ inline __m256i broadcast_codes(const int8_t* p) {
   return _mm256_set1_epi32(four);
 }
 
+// Keeps the compiler from regrouping a chain of sums: it would hold all products at once and spill
+// them.
+inline void pin(__m256i& v) { asm("" : "+x"(v)); }
+
 // Adds to `dots` the products of kSteps * 4 columns: codes [kSteps][outputs of the tile][4] with
 // the same columns of each row. Sums stay in 16 bits for as long as codes of kBits bits allow: 2 *
 // 15 * 127 * 8 and 2 * 63 * 127 * 2 fit.
@@ -58,6 +62,7 @@ inline void tile_dot(const uint8_t* codes, const int8_t* const* rows, int64_t co
         for (int v = 0; v < kTileVectors; ++v) {
           const __m256i pairs = _mm256_maddubs_epi16(weights[v], input);
           sums[r][v] = step == start ? pairs : _mm256_add_epi16(sums[r][v], pairs);
+          pin(sums[r][v]);
         }
       }
     }

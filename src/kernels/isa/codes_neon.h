@@ -1,0 +1,192 @@
+// 32 weight codes side by side in two 128-bit registers, and 8 float lanes: the vocabulary of
+// generic/weight_codes.inl.h and generic/linear_generate.inl.h on NEON.
+#pragma once
+
+#include <arm_neon.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/isa/load_bytes.h"
+
+namespace winnow {
+namespace {
+
+struct Codes32 {
+  uint8x16_t low, high;
+};
+struct Float8 {
+  float32x4_t low, high;
+};
+struct Int8 {  // 8 lanes of int32
+  int32x4_t low, high;
+};
+
+inline Codes32 codes_load(const uint8_t* p) { return {vld1q_u8(p), vld1q_u8(p + 16)}; }
+// Low nibbles of 16 bytes, then their high nibbles.
+inline Codes32 codes_nibbles(const uint8_t* p) {
+  const uint8x16_t bytes = vld1q_u8(p);
+  return {vandq_u8(bytes, vdupq_n_u8(15)), vshrq_n_u8(bytes, 4)};
+}
+inline Codes32 codes_and(Codes32 a, int mask) {
+  const uint8x16_t masks = vdupq_n_u8(static_cast<uint8_t>(mask));
+  return {vandq_u8(a.low, masks), vandq_u8(a.high, masks)};
+}
+// (byte >> shift) & mask.
+template <int kShift>
+inline Codes32 codes_field(Codes32 bytes, int mask) {
+  if constexpr (kShift == 0) {
+    return codes_and(bytes, mask);
+  } else {
+    return codes_and({vshrq_n_u8(bytes.low, kShift), vshrq_n_u8(bytes.high, kShift)}, mask);
+  }
+}
+// ((byte >> shift) & mask) << left; the field must stay inside its byte.
+template <int kShift, int kLeft>
+inline Codes32 codes_field_at(Codes32 bytes, int mask) {
+  const Codes32 field = codes_field<kShift>(bytes, mask);
+  return {vshlq_n_u8(field.low, kLeft), vshlq_n_u8(field.high, kLeft)};
+}
+inline Codes32 codes_or(Codes32 a, Codes32 b) {
+  return {vorrq_u8(a.low, b.low), vorrq_u8(a.high, b.high)};
+}
+inline Codes32 codes_xor(Codes32 a, int byte) {
+  const uint8x16_t bytes = vdupq_n_u8(static_cast<uint8_t>(byte));
+  return {veorq_u8(a.low, bytes), veorq_u8(a.high, bytes)};
+}
+// Bit i of the little-endian word at p, as `value` in byte i.
+inline Codes32 codes_bits(const uint8_t* p, int value) {
+  const uint8x16_t bit = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201ULL));
+  const uint8x16_t values = vdupq_n_u8(static_cast<uint8_t>(value));
+  const uint8x16_t low = vcombine_u8(vdup_n_u8(p[0]), vdup_n_u8(p[1]));
+  const uint8x16_t high = vcombine_u8(vdup_n_u8(p[2]), vdup_n_u8(p[3]));
+  return {vandq_u8(vtstq_u8(low, bit), values), vandq_u8(vtstq_u8(high, bit), values)};
+}
+// table[code] for codes below 16.
+inline Codes32 codes_lookup(Codes32 codes, const int8_t* table) {
+  const uint8x16_t values = vreinterpretq_u8_s8(vld1q_s8(table));
+  return {vqtbl1q_u8(values, codes.low), vqtbl1q_u8(values, codes.high)};
+}
+inline void codes_store(uint8_t* p, Codes32 codes) {
+  vst1q_u8(p, codes.low);
+  vst1q_u8(p + 16, codes.high);
+}
+
+// Lane i: the sum of codes[4i + j] * input[4i + j], for codes in [-128, 127].
+inline Int8 dot_signed(Codes32 codes, const int8_t* input) {
+  const int32x4_t zero = vdupq_n_s32(0);
+  return {vdotq_s32(zero, vreinterpretq_s8_u8(codes.low), vld1q_s8(input)),
+          vdotq_s32(zero, vreinterpretq_s8_u8(codes.high), vld1q_s8(input + 16))};
+}
+// The same: unsigned codes are below 64.
+inline Int8 dot_unsigned(Codes32 codes, const int8_t* input) { return dot_signed(codes, input); }
+
+inline Float8 float8_set(float value) { return {vdupq_n_f32(value), vdupq_n_f32(value)}; }
+inline Float8 float8_zero() { return float8_set(0); }
+inline Float8 float8_load(const float* p) { return {vld1q_f32(p), vld1q_f32(p + 4)}; }
+inline void float8_store(float* p, Float8 v) {
+  vst1q_f32(p, v.low);
+  vst1q_f32(p + 4, v.high);
+}
+// The first n floats, zeros in the other lanes; reads no further.
+inline Float8 float8_load_some(const float* p, int n) {
+  float staged[8] = {};
+  for (int i = 0; i < n && i < 8; ++i) staged[i] = p[i];
+  return float8_load(staged);
+}
+inline Float8 float8_add(Float8 a, Float8 b) {
+  return {vaddq_f32(a.low, b.low), vaddq_f32(a.high, b.high)};
+}
+inline Float8 float8_mul(Float8 a, Float8 b) {
+  return {vmulq_f32(a.low, b.low), vmulq_f32(a.high, b.high)};
+}
+inline Float8 float8_fma(Float8 a, Float8 b, Float8 c) {
+  return {vfmaq_f32(c.low, a.low, b.low), vfmaq_f32(c.high, a.high, b.high)};
+}
+inline Float8 float8_from(Int8 v) { return {vcvtq_f32_s32(v.low), vcvtq_f32_s32(v.high)}; }
+inline Float8 float8_broadcast(const float* p) { return float8_set(*p); }
+// p[0] in lanes 0..3, p[1] in lanes 4..7.
+inline Float8 float8_halves(const float* p) { return {vdupq_n_f32(p[0]), vdupq_n_f32(p[1])}; }
+// Every lane twice: the first or the last four lanes.
+inline Float8 float8_twice_low(Float8 v) {
+  return {vzip1q_f32(v.low, v.low), vzip2q_f32(v.low, v.low)};
+}
+inline Float8 float8_twice_high(Float8 v) {
+  return {vzip1q_f32(v.high, v.high), vzip2q_f32(v.high, v.high)};
+}
+inline float float8_sum(Float8 v) {
+  const float32x4_t four = vaddq_f32(v.low, v.high);
+  const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
+  return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
+}
+inline Float8 float8_from_unsigned_bytes(uint64_t bytes) {
+  const uint16x8_t wide = vmovl_u8(vcreate_u8(bytes));
+  return {vcvtq_f32_u32(vmovl_u16(vget_low_u16(wide))),
+          vcvtq_f32_u32(vmovl_u16(vget_high_u16(wide)))};
+}
+inline Float8 float8_from_signed_bytes(uint64_t bytes) {
+  const int16x8_t wide = vmovl_s8(vcreate_s8(bytes));
+  return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(wide))),
+          vcvtq_f32_s32(vmovl_s16(vget_high_s16(wide)))};
+}
+
+inline Float8 float8_from_half_bits(uint16x8_t bits) {
+  return {vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(bits))),
+          vcvt_f32_f16(vreinterpret_f16_u16(vget_high_u16(bits)))};
+}
+inline float float_from_half(const uint8_t* p) {
+  return vgetq_lane_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(load_u16(p)))), 0);
+}
+inline Float8 float8_from_halves(const uint8_t* p) {
+  return float8_from_half_bits(vreinterpretq_u16_u8(vld1q_u8(p)));
+}
+inline Float8 float8_from_bfloats(const uint8_t* p) {
+  const uint16x8_t bits = vreinterpretq_u16_u8(vld1q_u8(p));
+  return {vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(bits), 16)),
+          vreinterpretq_f32_u32(vshll_n_u16(vget_high_u16(bits), 16))};
+}
+// Half floats at p, p + stride, ...: n of them, zeros in the other lanes.
+inline Float8 float8_gather_halves(const uint8_t* p, int stride, int n) {
+  uint16_t staged[8] = {};
+  for (int i = 0; i < n; ++i) staged[i] = load_u16(p + i * stride);
+  return float8_from_half_bits(vld1q_u16(staged));
+}
+
+// One group of 32 inputs as int8 (linear_kernels.h).
+struct InputGroup {
+  float scale;
+  int sum_low;   // of codes 0..15
+  int sum_high;  // of codes 16..31
+};
+inline int8x16_t quantize_sixteen(const float32x4_t* v, float inverse) {
+  int32x4_t q[4];
+  for (int i = 0; i < 4; ++i) q[i] = vcvtnq_s32_f32(vmulq_n_f32(v[i], inverse));  // nearest even
+  return vcombine_s8(vqmovn_s16(vcombine_s16(vqmovn_s32(q[0]), vqmovn_s32(q[1]))),
+                     vqmovn_s16(vcombine_s16(vqmovn_s32(q[2]), vqmovn_s32(q[3]))));
+}
+inline InputGroup quantize_input_group(const float* x, int8_t* codes) {
+  float32x4_t v[8];
+  uint32x4_t most = vdupq_n_u32(0);
+  for (int i = 0; i < 8; ++i) {
+    v[i] = vld1q_f32(x + 4 * i);
+    // As integers the magnitudes order like the floats, with infinity and NaN on top.
+    most = vmaxq_u32(most, vandq_u32(vreinterpretq_u32_f32(v[i]), vdupq_n_u32(0x7fffffffU)));
+  }
+  const uint32_t most_bits = vmaxvq_u32(most);
+  constexpr uint32_t kInfinityBits = 0x7f800000U, kSmallestBits = 0x0da24260U;  // 1e-30f
+  if (most_bits >= kInfinityBits || most_bits < kSmallestBits) {
+    vst1q_s8(codes, vdupq_n_s8(0));
+    vst1q_s8(codes + 16, vdupq_n_s8(0));
+    return {most_bits >= kInfinityBits ? __builtin_nanf("") : 0.0f, 0, 0};
+  }
+  float largest;
+  std::memcpy(&largest, &most_bits, sizeof(largest));
+  const int8x16_t low = quantize_sixteen(v, 127.0f / largest);
+  const int8x16_t high = quantize_sixteen(v + 4, 127.0f / largest);
+  vst1q_s8(codes, low);
+  vst1q_s8(codes + 16, high);
+  return {largest / 127.0f, vaddlvq_s8(low), vaddlvq_s8(high)};
+}
+
+}  // namespace
+}  // namespace winnow
