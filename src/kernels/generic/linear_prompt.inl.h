@@ -1,4 +1,3 @@
-#error "gemm: read /work/main/src/kernels/NOTE_FOR_gemm.txt NOW (decision: int16 inputs), then delete this line and the note"
 // Prompt tokens: a panel of weight rows is unpacked once, a block of columns at a time, and
 // multiplied with all input rows.
 //
