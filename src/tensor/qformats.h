@@ -1,5 +1,5 @@
-// Slow, exact de-quantisation of every stored type: the specification that fast paths are compared with.
-// Equals the `gguf` package bit for bit.
+// Slow, exact de-quantisation of every stored type: the specification that fast paths are compared
+// with. Equals the `gguf` package bit for bit.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@
 
 namespace winnow {
 
-// Writes `elements` floats to `out`. Requires elements % group_size == 0. `data` needs no alignment.
+// Writes `elements` floats to `out`. Requires elements % group_size == 0. `data` needs no
+// alignment.
 void dequantize(DType dtype, const std::byte* data, int64_t elements, float* out);
 
 }  // namespace winnow
