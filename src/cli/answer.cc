@@ -1,5 +1,6 @@
 #include "cli/answer.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/memory_info.h"
@@ -15,8 +16,9 @@ double per_second(int64_t count, double ms) {
   return count > 0 && ms > 0 ? static_cast<double>(count) * 1e3 / ms : 0;
 }
 
-int64_t tokens_read(const Generation& generation) {
-  return generation.prompt_tokens - generation.reused_tokens;
+// Prompt tokens that were run, the reused ones not counted.
+int64_t tokens_read(const Answer& answer) {
+  return std::max<int64_t>(0, answer.prompt_tokens_held - answer.generation.reused_tokens);
 }
 
 }  // namespace
@@ -36,7 +38,10 @@ Result<Answer> answer(const LoadedModel& loaded, Sequence& sequence, const Answe
   const std::span<const TokenId> end_tokens = loaded.tokenizer->end_tokens();
   options.end_tokens.assign(end_tokens.begin(), end_tokens.end());
   options.cancel = &interrupt::flag();
-  options.on_prefill = [&](const PrefillProgress& state) { progress.update(state); };
+  options.on_prefill = [&](const PrefillProgress& state) {
+    result.prompt_tokens_held = state.done;
+    progress.update(state);
+  };
   options.on_token = [&](TokenId token) {
     progress.finish();
     const bool readable = take(stream.push(token));
@@ -84,9 +89,9 @@ boost::json::object answer_json(const Answer& answer) {
                     {"predicted", generation.tokens.size()}};
   json["timings"] = {
       {"ttft_ms", generation.ttft_ms},
-      {"prompt_n", tokens_read(generation)},
+      {"prompt_n", tokens_read(answer)},
       {"prompt_ms", generation.prompt_ms},
-      {"prompt_per_second", per_second(tokens_read(generation), generation.prompt_ms)},
+      {"prompt_per_second", per_second(tokens_read(answer), generation.prompt_ms)},
       {"predicted_n", generation.tokens.size()},
       {"predicted_ms", generation.predicted_ms},
       {"predicted_per_second", per_second(decode_steps(generation), generation.predicted_ms)},
@@ -96,7 +101,7 @@ boost::json::object answer_json(const Answer& answer) {
 
 std::string answer_summary(const Answer& answer) {
   const Generation& generation = answer.generation;
-  const int64_t read = tokens_read(generation);
+  const int64_t read = tokens_read(answer);
   char text[256];
   std::snprintf(text, sizeof(text), "prompt %s tokens, %.0f tok/s", grouped(read).c_str(),
                 per_second(read, generation.prompt_ms));

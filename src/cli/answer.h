@@ -24,6 +24,7 @@ struct Answer {
   std::string text;  // as printed: valid UTF-8, cut before a stop string
   std::string matched_stop;
   Generation generation;
+  int64_t prompt_tokens_held = 0;  // in the cache when the answer began, or when it was cancelled
 
   bool cancelled() const { return generation.finish == FinishReason::kCancelled; }
 };

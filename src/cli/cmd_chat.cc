@@ -1,4 +1,6 @@
 // winnow chat: a conversation. What the cache holds of it is not read again.
+#include <unistd.h>
+
 #include <limits>
 #include <optional>
 
@@ -165,7 +167,7 @@ void Conversation::respond() {
 Result<ExitCode> converse(Conversation& conversation, Console& console) {
   LineReader reader(console.in);
   std::string line;
-  const bool interactive = console.err.is_terminal() && !console.quiet;
+  const bool interactive = isatty(console.in) == 1 && !console.quiet;
   while (console.out.writable()) {
     if (interactive) console.err.write(Console::styled(console.err, "1", "> "));
     const LineReader::Outcome outcome = reader.next(line);
@@ -194,7 +196,7 @@ Result<ExitCode> cmd_chat(Arguments args, Console& console) {
   TRY(const SamplerOptions sampling,
       sampler_options(flags.sampling, loaded.tokenizer->vocab_size()));
   Conversation conversation(flags, loaded, prompt, sampling, console);
-  if (console.err.is_terminal()) console.note("/help lists the commands, Ctrl+D ends.");
+  if (isatty(console.in) == 1) console.note("/help lists the commands, Ctrl+D ends.");
   return converse(conversation, console);
 }
 

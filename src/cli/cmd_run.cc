@@ -80,7 +80,7 @@ Result<ExitCode> cmd_run(Arguments args, Console& console) {
     boost::json::object json = answer_json(answered);
     json["seed"] = request.sampling.seed;
     console.out.write(json_line(json));
-  } else if (!answered.text.ends_with('\n')) {
+  } else if (!answered.text.empty() && !answered.text.ends_with('\n')) {
     console.out.write("\n");
   }
   console.note(answer_summary(answered));
