@@ -1,0 +1,91 @@
+// TextStream: half characters, broken bytes and stop strings across tokens.
+#include "tokenizer/text_stream.h"
+
+#include <gtest/gtest.h>
+
+#include "tokenizer/test_vocabulary.h"
+#include "tokenizer/utf8.h"
+
+namespace winnow {
+namespace {
+
+class TextStreamOfBytes : public testing::Test {
+ protected:
+  TokenId byte(int value) const { return 3 + value; }
+  TextStream stream(std::vector<std::string> stops = {}) const {
+    return TextStream(*tokenizer_, std::move(stops));
+  }
+  // What each byte of `text`, pushed alone, sets free.
+  std::vector<std::string> deltas(TextStream& to, std::string_view text) const {
+    std::vector<std::string> all;
+    for (const char c : text) all.push_back(to.push(byte(static_cast<uint8_t>(c))));
+    return all;
+  }
+  std::string whole(std::string_view text, std::vector<std::string> stops = {}) const {
+    TextStream to = stream(std::move(stops));
+    std::string joined;
+    for (const std::string& delta : deltas(to, text)) {
+      EXPECT_EQ(valid_utf8_prefix(delta), delta.size());
+      joined += delta;
+    }
+    return joined + to.finish();
+  }
+
+  std::unique_ptr<Tokenizer> tokenizer_ =
+      Tokenizer::create(test::sentence_piece_vocabulary()).value();
+};
+
+using Deltas = std::vector<std::string>;
+
+TEST_F(TextStreamOfBytes, ACharacterComesWithTheByteThatCompletesIt) {
+  TextStream to = stream();
+  EXPECT_EQ(deltas(to, "a\U0001F999b"), (Deltas{"a", "", "", "", "\U0001F999", "b"}));
+  EXPECT_EQ(to.finish(), "");
+}
+
+TEST_F(TextStreamOfBytes, BrokenBytesBecomeReplacementCharactersAtOnce) {
+  TextStream to = stream();
+  EXPECT_EQ(deltas(to, "\xFF\xF0\x9Fx"), (Deltas{"\uFFFD", "", "", "\uFFFDx"}));
+}
+
+TEST_F(TextStreamOfBytes, AnUnfinishedCharacterIsFlushedAtTheEnd) {
+  EXPECT_EQ(whole("a\xF0\x9F"), "a\uFFFD");
+}
+
+TEST_F(TextStreamOfBytes, ARealReplacementCharacterIsOrdinaryText) {
+  TextStream to = stream();
+  EXPECT_EQ(deltas(to, "\uFFFD"), (Deltas{"", "", "\uFFFD"}));
+}
+
+TEST_F(TextStreamOfBytes, AStopStringNeverLeaksItsBeginning) {
+  TextStream to = stream({"STOP"});
+  EXPECT_EQ(deltas(to, "aSTSTOPb"), (Deltas{"a", "", "", "ST", "", "", "", ""}));
+  EXPECT_TRUE(to.stopped());
+  EXPECT_EQ(to.matched_stop(), "STOP");
+  EXPECT_EQ(to.finish(), "");
+}
+
+TEST_F(TextStreamOfBytes, WhatOnlyBeganLikeAStopStringComesInTheEnd) {
+  EXPECT_EQ(whole("xaab", {"aaa", ""}), "xaab");
+  EXPECT_EQ(whole("xaa", {"aaa"}), "xaa");
+}
+
+TEST_F(TextStreamOfBytes, TheEarliestStopStringCutsTheText) {
+  EXPECT_EQ(whole("one two three", {"three", "two", "wo"}), "one ");
+  EXPECT_EQ(whole("a\u00e9b", {"\u00e9"}), "a");
+}
+
+TEST_F(TextStreamOfBytes, AStopStringInsideOneTokenIsFound) {
+  TextStream to = stream({"he"});
+  EXPECT_EQ(to.push(264), "t");  // "the"
+  EXPECT_TRUE(to.stopped());
+}
+
+TEST_F(TextStreamOfBytes, ControlTokensSayNothing) {
+  TextStream to = stream();
+  EXPECT_EQ(to.push(2), "");
+  EXPECT_EQ(to.push(265), " the");
+}
+
+}  // namespace
+}  // namespace winnow
