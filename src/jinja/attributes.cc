@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "jinja/callable.h"
 #include "jinja/errors.h"
 #include "jinja/methods.h"
 #include "jinja/operators.h"
@@ -35,8 +36,9 @@ std::optional<Value> loop_attribute(const Loop& loop, std::string_view name) {
   if (name == "length") return number(loop.length);
   if (name == "revindex") return number(loop.length - loop.index0);
   if (name == "revindex0") return number(loop.length - loop.index0 - 1);
-  if (name == "depth") return Value::number(loop.depth0 + 1);
-  if (name == "depth0") return Value::number(loop.depth0);
+  // Only recursive loops would count deeper.
+  if (name == "depth") return Value::number(1);
+  if (name == "depth0") return Value::number(0);
   if (name == "previtem") {
     if (loop.index0 == 0 || loop.index0 > loop.items.size())
       return Value::undefined("there is no previous item");
@@ -164,6 +166,7 @@ Value get_attribute(Runtime& runtime, const Value& object, std::string_view name
   if (const Loop* loop = object.loop()) {
     if (auto found = loop_attribute(*loop, name)) return *found;
   }
+  if (object.callable() && name == "name") return Value::template_text(object.callable()->name());
   if (auto found = method_or_forbidden(object, name)) return *found;
   if (const Dict* dict = object.dict()) {
     runtime.step();

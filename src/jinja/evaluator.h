@@ -46,7 +46,6 @@ class Evaluator {
 
   Runtime& runtime_;
   std::shared_ptr<Scope> scope_;
-  int num_open_loops_ = 0;
 };
 
 }  // namespace winnow::jinja

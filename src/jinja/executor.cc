@@ -249,12 +249,10 @@ void Evaluator::run_loop(const ForStmt& loop, Text& out) {
   }
   auto state = std::make_shared<Loop>();
   state->length = items.size();
-  state->depth0 = num_open_loops_;
   for (const Value& item : items)
     state->value_depth = std::max(state->value_depth, item.depth() + 1);
   state->items = std::move(items);
   const LoopGuard guard(state);
-  ++num_open_loops_;
   for (size_t i = 0; i < state->length; ++i) {
     const ScopeGuard scope(scope_, std::make_shared<Scope>(scope_));
     state->index0 = i;
@@ -262,7 +260,6 @@ void Evaluator::run_loop(const ForStmt& loop, Text& out) {
     assign(loop.target, state->items[i]);
     if (run(loop.body, out) == Flow::kBreak) break;
   }
-  --num_open_loops_;
 }
 
 Text Evaluator::capture(const Body& body) {

@@ -15,8 +15,17 @@ const Filter* find_filter(std::string_view name) {
   return nullptr;
 }
 
-Value get_path(Runtime& runtime, const Value& item, const Value& path) {
-  if (!path.text()) return get_item(runtime, item, path);
+namespace {
+
+Value get_part(Runtime& runtime, const Value& item, const Value& key, const Value* fallback) {
+  Value value = get_item(runtime, item, key);
+  return fallback && value.is_undefined() ? *fallback : value;
+}
+
+}  // namespace
+
+Value get_path(Runtime& runtime, const Value& item, const Value& path, const Value* fallback) {
+  if (!path.text()) return get_part(runtime, item, path, fallback);
   std::string_view rest = path.text()->view();
   Value value = item;
   while (true) {
@@ -26,7 +35,8 @@ Value get_path(Runtime& runtime, const Value& item, const Value& path) {
     const auto read = std::from_chars(part.data(), part.data() + part.size(), index);
     const bool is_index =
         !part.empty() && read.ec == std::errc() && read.ptr == part.data() + part.size();
-    value = get_item(runtime, value, is_index ? Value::number(index) : Value::template_text(part));
+    value = get_part(runtime, value, is_index ? Value::number(index) : Value::template_text(part),
+                     fallback);
     if (dot == rest.npos) return value;
     rest.remove_prefix(dot + 1);
   }

@@ -34,7 +34,9 @@ const Filter* find_filter_in(const Filter (&filters)[N], std::string_view name) 
 }
 
 // item.a.b.0 for a path such as "a.b.0", as filters take it for `attribute`; a number is an index.
-Value get_path(Runtime& runtime, const Value& item, const Value& path);
+// `fallback`, if not null, stands in for every step that leads nowhere.
+Value get_path(Runtime& runtime, const Value& item, const Value& path,
+               const Value* fallback = nullptr);
 // For filters that compare: lower case unless `case_sensitive`.
 Value comparison_key(Runtime& runtime, const Value& value, bool case_sensitive);
 

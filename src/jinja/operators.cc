@@ -66,13 +66,17 @@ Int power(Int base, Int exponent) {
 
 Value integer_op(BinaryOp op, Int a, Int b) {
   Int result = 0;
+  bool overflow = false;
   switch (op) {
     case BinaryOp::kAdd:
-      return fit(__builtin_add_overflow(a, b, &result), result);
+      overflow = __builtin_add_overflow(a, b, &result);
+      return fit(overflow, result);
     case BinaryOp::kSub:
-      return fit(__builtin_sub_overflow(a, b, &result), result);
+      overflow = __builtin_sub_overflow(a, b, &result);
+      return fit(overflow, result);
     case BinaryOp::kMul:
-      return fit(__builtin_mul_overflow(a, b, &result), result);
+      overflow = __builtin_mul_overflow(a, b, &result);
+      return fit(overflow, result);
     case BinaryOp::kPow:
       if (b < 0) return std::pow(static_cast<double>(a), static_cast<double>(b));
       return power(a, b);

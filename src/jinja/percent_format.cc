@@ -94,6 +94,12 @@ void pad(Text& out, const FieldStyle& style, const Text& body, char default_alig
 }  // namespace
 
 Text format_field(Runtime& runtime, const FieldStyle& style, const Value& value) {
+  if (style.conversion == '\0' && (style.thousands || style.precision >= 0) && !value.is_bool()) {
+    FieldStyle explicit_style = style;
+    if (value.is_int()) explicit_style.conversion = 'd';
+    if (value.is_float()) explicit_style.conversion = style.precision >= 0 ? 'g' : 'f';
+    if (explicit_style.conversion) return format_field(runtime, explicit_style, value);
+  }
   Text body;
   const char c = style.conversion;
   const bool is_text = c == 's' || c == 'r' || c == '\0';

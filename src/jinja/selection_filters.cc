@@ -34,9 +34,7 @@ Value map_attribute(Runtime& runtime, const std::vector<Value>& items, const Val
                     const Value* fallback) {
   std::vector<Value> mapped;
   for (const Value& item : items) {
-    Value value = get_path(runtime, item, attribute);
-    if (fallback && value.is_undefined()) value = *fallback;
-    mapped.push_back(std::move(value));
+    mapped.push_back(get_path(runtime, item, attribute, fallback));
   }
   return make_list(std::move(mapped), ListKind::kGenerator);
 }

@@ -135,7 +135,7 @@ std::vector<Value> split(Runtime& runtime, const Text& text, const Text* separat
   size_t at = leading_space(view);
   while (at < view.size()) {
     if (!may_split()) {
-      put(at, view.size() - trailing_space(view.substr(at)));
+      put(at, view.size());
       break;
     }
     size_t end = at;
@@ -179,7 +179,7 @@ std::vector<Value> rsplit(Runtime& runtime, const Text& text, const Text* separa
     end = begin - trailing_space(view.substr(0, begin));
     rest = end > 0;
   }
-  if (rest) put(separator ? 0 : leading_space(view), end);
+  if (rest) put(0, end);
   std::reverse(parts.begin(), parts.end());
   return parts;
 }

@@ -149,7 +149,6 @@ struct Loop {
   std::vector<Value> items;
   size_t index0 = 0;
   size_t length = 0;
-  int depth0 = 0;
   std::optional<std::vector<Value>> last_changed;
   bool finished = false;  // kept by the template beyond its end: holds nothing any more
   int value_depth = 1;
