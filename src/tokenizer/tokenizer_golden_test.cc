@@ -1,0 +1,232 @@
+// Ids, words and streams against what other programs make of the same text:
+// tests/golden/tokenizer*.json.
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "support/golden.h"
+#include "tokenizer/pretokenize.h"
+#include "tokenizer/text_stream.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/utf8.h"
+#include "weights/gguf.h"
+
+namespace winnow {
+namespace {
+
+namespace json = boost::json;
+using Ids = std::vector<TokenId>;
+
+constexpr const char* kSmollm2 = "smollm2-135m-instruct-q4_1.gguf";
+constexpr const char* kQwen = "qwen2.5-coder-0.5b-instruct.gguf";
+constexpr const char* kGemma3 = "gemma-3-270m-q4_k_m.gguf";
+
+std::unique_ptr<Tokenizer> tokenizer_of(const std::string& path) {
+  const auto file = GgufFile::open(path);
+  EXPECT_TRUE(file.ok()) << file.error().message;
+  auto tokenizer = Tokenizer::create((*file)->metadata());
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  return std::move(tokenizer).value();
+}
+
+// The generator of tools/make_tokenizer_golden.py.
+class Generator {
+ public:
+  explicit Generator(uint32_t seed) : state_(seed) {}
+  uint32_t below(size_t limit) {
+    state_ = state_ * 1664525u + 1013904223u;
+    return (state_ >> 8) % static_cast<uint32_t>(limit);
+  }
+
+ private:
+  uint32_t state_;
+};
+
+std::string sample(uint32_t seed, const json::array& fragments) {
+  Generator random(seed);
+  std::string text;
+  const uint32_t count = 1 + random.below(60);
+  for (uint32_t i = 0; i < count; ++i) {
+    const json::string& fragment = fragments[random.below(fragments.size())].as_string();
+    const uint32_t repeats = random.below(8) == 0 ? 1 + random.below(40) : 1;
+    for (uint32_t k = 0; k < repeats; ++k) text.append(fragment.data(), fragment.size());
+  }
+  return text;
+}
+
+template <class Numbers>
+std::string fnv1a(const Numbers& numbers) {
+  uint64_t hash = 0xCBF29CE484222325u;
+  for (const auto number : numbers) {
+    for (int shift = 0; shift < 32; shift += 8)
+      hash = (hash ^ (static_cast<uint32_t>(number) >> shift & 0xFF)) * 0x100000001B3u;
+  }
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
+
+std::vector<std::string> words_of(const Pretokenizer& pretokenizer, std::string_view text) {
+  std::vector<std::string> words;
+  PretokenizeScratch scratch;
+  pretokenizer.split(text, scratch, [&](std::string_view word) { words.emplace_back(word); });
+  return words;
+}
+
+void expect_ids_of_generated_text(const char* model) {
+  const std::string path = test::model_path(model);
+  SKIP_WITHOUT_MODEL(path);
+  const auto tokenizer = tokenizer_of(path);
+  const json::value golden = test::load_golden("tokenizer.json");
+  const json::array& hashes = golden.at("models").at(model).as_array();
+  ASSERT_GE(hashes.size(), 100u);
+  for (uint32_t i = 0; i < hashes.size(); ++i) {
+    const std::string text = sample(i, golden.at("fragments").as_array());
+    EXPECT_EQ(fnv1a(tokenizer->encode(text)), hashes[i].as_string()) << "sample " << i;
+  }
+}
+
+TEST(TokenizerGolden, SmolLm2IdsEqualTheReference) { expect_ids_of_generated_text(kSmollm2); }
+TEST(TokenizerGolden, Qwen25IdsEqualTheReference) { expect_ids_of_generated_text(kQwen); }
+TEST(TokenizerGolden, Gemma3IdsEqualTheReference) { expect_ids_of_generated_text(kGemma3); }
+
+TEST(TokenizerGolden, WordsOfEveryPatternEqualTheReference) {
+  const json::value golden = test::load_golden("tokenizer.json");
+  for (const auto& [name, hashes] : golden.at("pretokenizers").as_object()) {
+    const auto pretokenizer = Pretokenizer::create(name);
+    ASSERT_TRUE(pretokenizer.ok()) << pretokenizer.error().message;
+    for (uint32_t i = 0; i < hashes.as_array().size(); ++i) {
+      std::vector<uint32_t> ends;
+      uint32_t end = 0;
+      for (const std::string& word :
+           words_of(*pretokenizer, sample(i, golden.at("fragments").as_array())))
+        ends.push_back(end += static_cast<uint32_t>(word.size()));
+      EXPECT_EQ(fnv1a(ends), hashes.as_array()[i].as_string()) << name << ", sample " << i;
+    }
+  }
+}
+
+class TokenizerCases : public testing::Test {
+ protected:
+  // Calls check(input, expected) for every case of a kind.
+  template <class Check>
+  void for_each(std::string_view kind, const Check& check) {
+    int count = 0;
+    for (const json::value& one : cases_.at("cases").as_array()) {
+      if (one.at("kind").as_string() != kind) continue;
+      SCOPED_TRACE(std::string(one.at("id").as_string()));
+      check(one.at("input"), one.at("expected"));
+      ++count;
+    }
+    EXPECT_GT(count, 0);
+  }
+
+  const Tokenizer& tokenizer(const json::value& input) {
+    const std::string name(input.at("model").as_string());
+    std::unique_ptr<Tokenizer>& cached = tokenizers_[name];
+    if (cached == nullptr)
+      cached = tokenizer_of(test::model_path(name == "gemma3" ? kGemma3 : kSmollm2));
+    return *cached;
+  }
+
+  json::value cases_ = test::load_golden("tokenizer_cases.json");
+  std::map<std::string, std::unique_ptr<Tokenizer>> tokenizers_;
+};
+
+#define SKIP_WITHOUT_CASE_MODELS()                \
+  SKIP_WITHOUT_MODEL(test::model_path(kSmollm2)); \
+  SKIP_WITHOUT_MODEL(test::model_path(kGemma3))
+
+TEST_F(TokenizerCases, TextsGetTheRightIds) {
+  SKIP_WITHOUT_CASE_MODELS();
+  for_each("tokenize", [&](const json::value& input, const json::value& expected) {
+    std::string text;
+    bool special = false;
+    if (const json::value* body = input.as_object().if_contains("json_body")) {
+      boost::system::error_code refused;
+      const json::value parsed = json::parse(body->as_string(), refused);
+      // A lone surrogate never reaches the tokenizer: the parser refuses the body.
+      EXPECT_EQ(refused.failed(), !expected.as_object().contains("ids"));
+      if (refused) return;
+      text = json::value_to<std::string>(parsed.at("prompt"));
+    } else {
+      text = json::value_to<std::string>(input.at("text"));
+      special = input.at("parse_special").as_bool();
+    }
+    const Tokenizer& with = tokenizer(input);
+    const Ids ids = special ? with.encode_with_special(text) : with.encode(text);
+    EXPECT_EQ(ids, test::numbers<TokenId>(expected.at("ids")));
+  });
+}
+
+TEST_F(TokenizerCases, LongTextsGetTheRightIds) {
+  SKIP_WITHOUT_CASE_MODELS();
+  for_each("tokenize-limits", [&](const json::value& input, const json::value& expected) {
+    std::string text;
+    const std::string unit = json::value_to<std::string>(input.at("unit"));
+    for (int64_t i = 0; i < input.at("repeat").as_int64(); ++i) text += unit;
+    if (input.at("model").as_string() == "both") {
+      for (const char* model : {"smollm2", "gemma3"}) {
+        const Tokenizer& with = tokenizer({{"model", model}});
+        const Ids ids = with.encode_with_special(text);
+        EXPECT_EQ(with.decode(ids, true), text);
+      }
+      return;
+    }
+    const Ids ids = tokenizer(input).encode(text);
+    EXPECT_EQ(static_cast<int64_t>(ids.size()), expected.at("n_ids").as_int64());
+    EXPECT_EQ(fnv1a(ids), expected.at("fnv1a").as_string());
+  });
+}
+
+TEST_F(TokenizerCases, StreamsSendEveryCharacterAsSoonAsItIsWhole) {
+  SKIP_WITHOUT_CASE_MODELS();
+  for_each("detokenize-stream", [&](const json::value& input, const json::value& expected) {
+    TextStream stream(tokenizer(input), {});
+    std::vector<std::string> deltas;
+    std::string text;
+    for (const TokenId id : test::numbers<TokenId>(input.at("ids"))) {
+      deltas.push_back(stream.push(id));
+      text += deltas.back();
+    }
+    text += stream.finish();
+    const json::object& want = expected.as_object();
+    if (const json::value* exact = want.if_contains("text")) {
+      EXPECT_EQ(text, exact->as_string());
+    }
+    if (const json::value* earliest = want.if_contains("deltas_earliest")) {
+      EXPECT_EQ(deltas, json::value_to<std::vector<std::string>>(*earliest));
+    }
+    if (const json::value* pattern = want.if_contains("text_regex")) {
+      EXPECT_TRUE(std::regex_match(text, std::regex(json::value_to<std::string>(*pattern))))
+          << text;
+    }
+    if (const json::value* choices = want.if_contains("any_of")) {
+      const auto lists = json::value_to<std::vector<std::vector<std::string>>>(*choices);
+      EXPECT_NE(std::find(lists.begin(), lists.end(), deltas), lists.end());
+    }
+  });
+}
+
+TEST_F(TokenizerCases, BrokenBytesDecodeToReplacementCharacters) {
+  SKIP_WITHOUT_CASE_MODELS();
+  for_each("detokenize", [&](const json::value& input, const json::value& expected) {
+    const std::string bytes =
+        tokenizer(input).decode(test::numbers<TokenId>(input.at("ids")), false);
+    EXPECT_EQ(valid_utf8(bytes), expected.at("text").as_string());
+  });
+}
+
+TEST_F(TokenizerCases, PatternsCutTheRightWords) {
+  for_each("pretokenize", [&](const json::value& input, const json::value& expected) {
+    const std::string text = json::value_to<std::string>(input.at("text"));
+    for (const auto& [name, pieces] : expected.at("pieces").as_object()) {
+      const auto pretokenizer = Pretokenizer::create(name);
+      ASSERT_TRUE(pretokenizer.ok()) << pretokenizer.error().message;
+      EXPECT_EQ(words_of(*pretokenizer, text), json::value_to<std::vector<std::string>>(pieces));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace winnow
