@@ -109,10 +109,10 @@ TEXTS = {
         "shared quality set, qwen-code-16384.json",
         lambda args, w: quality_ids(args, "qwen-code-16384.json"),
     ),
-    "gemma3-prose-16384": (
+    "gemma3-prose-12288": (
         GEMMA,
         f"documentation of Python {sys.version_info.major}.{sys.version_info.minor} (pydoc_data.topics)",
-        lambda args, w: gemma_ids(w, python_documentation(), 16384),
+        lambda args, w: gemma_ids(w, python_documentation(), 12288),
     ),
     "gemma3-prose-32768": (
         GEMMA,
