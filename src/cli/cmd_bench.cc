@@ -168,7 +168,7 @@ Result<ExitCode> cmd_bench(Arguments args, Console& console) {
     return fail(ErrorCode::kInvalidArgument,
                 "--prompt, --answer: expected a length above 0, found none");
   }
-  TRY(const LoadedModel loaded, load_model(flags.model));
+  TRY(const LoadedModel loaded, load_model(flags.model, console));
   BenchSetup setup = describe(flags, loaded);
   Bench bench(loaded);
   for (BenchRow& row : rows) {

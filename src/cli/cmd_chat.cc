@@ -190,7 +190,7 @@ Result<ExitCode> cmd_chat(Arguments args, Console& console) {
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;
   TRY_STATUS(check_sampling_flags(flags.sampling));
-  TRY(const LoadedModel loaded, load_model(flags.model));
+  TRY(const LoadedModel loaded, load_model(flags.model, console));
   TRY(const ChatPrompt prompt,
       ChatPrompt::create(loaded.model->file().metadata(), *loaded.tokenizer));
   TRY(const SamplerOptions sampling,

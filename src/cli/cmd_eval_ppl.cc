@@ -89,7 +89,7 @@ Result<ExitCode> cmd_eval_ppl(Arguments args, Console& console) {
   TRY_STATUS(check(flags));
   TRY(const std::string text,
       read_text_file(flags.ids_file ? *flags.ids_file : *flags.file, console.in));
-  TRY(const LoadedModel loaded, load_model(flags.model));
+  TRY(const LoadedModel loaded, load_model(flags.model, console));
   TRY(const std::vector<TokenId> ids, read_ids(flags, text, loaded));
   TRY(const ScoredText scored, score(loaded, ids, console));
 

@@ -66,7 +66,7 @@ Result<ExitCode> cmd_run(Arguments args, Console& console) {
                 "--system: expected a chat prompt, found --raw, which has no messages");
   }
   TRY(const std::string prompt, read_prompt(flags.prompt, console));
-  TRY(const LoadedModel loaded, load_model(flags.model));
+  TRY(const LoadedModel loaded, load_model(flags.model, console));
   AnswerRequest request;
   TRY(request.prompt, encode_prompt(flags, prompt, loaded));
   TRY(request.sampling, sampler_options(flags.sampling, loaded.tokenizer->vocab_size()));

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "base/escape.h"
 #include "cli/interrupt.h"
 
 namespace winnow {
@@ -17,6 +18,12 @@ Error as_bad_file(Error error) {
     error.code = ErrorCode::kNotFound;
   }
   return error;
+}
+
+// The same for what is wrong with the contents, which does not name the file itself.
+Error as_bad_contents(const std::string& path, Error error) {
+  error.message = escaped(path) + ": " + error.message;
+  return as_bad_file(std::move(error));
 }
 
 }  // namespace
@@ -49,15 +56,18 @@ Result<std::unique_ptr<GgufFile>> open_model_file(const std::string& path) {
   return file;
 }
 
-Result<LoadedModel> load_model(const ModelFlags& flags) {
+Result<LoadedModel> load_model(const ModelFlags& flags, Console& console) {
   LoadedModel loaded;
   TRY(loaded.kernels, chosen_kernels());
   TRY(std::unique_ptr<GgufFile> file, open_model_file(flags.path));
   Result<std::shared_ptr<const Model>> model = Model::from_file(std::move(file));
-  if (!model.ok()) return as_bad_file(model.error());
+  if (!model.ok()) return as_bad_contents(flags.path, model.error());
   loaded.model = std::move(model).value();
+  for (const std::string& name : loaded.model->unused_tensors()) {
+    console.note("warning: tensor '" + escaped(name) + "' is not used by this architecture");
+  }
   Result<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::create(loaded.model->file().metadata());
-  if (!tokenizer.ok()) return as_bad_file(tokenizer.error());
+  if (!tokenizer.ok()) return as_bad_contents(flags.path, tokenizer.error());
   loaded.tokenizer = std::move(tokenizer).value();
   TRY(loaded.engine,
       Engine::create(loaded.model,
@@ -74,7 +84,7 @@ Result<LoadedTokenizer> load_tokenizer(const ModelFlags& flags) {
   LoadedTokenizer loaded;
   TRY(loaded.file, open_model_file(flags.path));
   Result<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::create(loaded.file->metadata());
-  if (!tokenizer.ok()) return as_bad_file(tokenizer.error());
+  if (!tokenizer.ok()) return as_bad_contents(flags.path, tokenizer.error());
   loaded.tokenizer = std::move(tokenizer).value();
   return loaded;
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/console.h"
 #include "cli/flags.h"
 #include "engine/engine.h"
 #include "tokenizer/tokenizer.h"
@@ -34,7 +35,8 @@ struct LoadedModel {
   std::unique_ptr<Engine> engine;
   const KernelTable* kernels = nullptr;
 };
-Result<LoadedModel> load_model(const ModelFlags& flags);
+// Notes on `console` what in the file it does not use.
+Result<LoadedModel> load_model(const ModelFlags& flags, Console& console);
 
 // Without weights, for text that is only taken apart or put together.
 struct LoadedTokenizer {

@@ -151,7 +151,10 @@ int Engine::num_threads() const { return impl_->pool.num_threads(); }
 int64_t Engine::kv_bytes() const { return impl_->peak_pages * impl_->kv->bytes_per_page(); }
 std::unique_ptr<Sequence> Engine::new_sequence() { return std::make_unique<Sequence>(*impl_->kv); }
 
+// Also that the model file is still what was mapped: touching a page of a file that has shrunk
+// would end the process.
 Status Engine::Impl::check_prompt(std::span<const TokenId> prompt) const {
+  TRY_STATUS(model->file().check_unchanged());
   if (prompt.empty())
     return fail(ErrorCode::kInvalidArgument, "prompt: expected at least one token, found none");
   const auto num_tokens = static_cast<int64_t>(prompt.size());

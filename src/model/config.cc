@@ -38,6 +38,7 @@ class ArchitectureKeys {
   ArchitectureKeys(const Metadata& metadata, std::string_view architecture)
       : metadata_(metadata), prefix_(std::string(architecture) + ".") {}
 
+  bool has(std::string_view key) const { return metadata_.has(name(key)); }
   Result<int64_t> integer(std::string_view key, int64_t min, int64_t max) const {
     return metadata_.integer(name(key), min, max);
   }
@@ -55,7 +56,7 @@ class ArchitectureKeys {
   // One number per layer; `fallback_key` holds the values if `key` is missing.
   Result<std::vector<int64_t>> per_layer(std::string_view key, std::string_view fallback_key,
                                          int64_t num_layers, int64_t min, int64_t max) const {
-    const bool use_fallback = !fallback_key.empty() && !metadata_.has(name(key));
+    const bool use_fallback = !fallback_key.empty() && !has(key);
     return metadata_.integers(name(use_fallback ? fallback_key : key), num_layers, min, max);
   }
   std::string name(std::string_view key) const { return prefix_ + std::string(key); }
@@ -91,6 +92,11 @@ Result<RopeConfig> read_rope(const ArchitectureKeys& keys, int64_t head_dim) {
 }
 
 Result<int64_t> read_head_dim(const ArchitectureKeys& keys, int64_t width, int64_t heads) {
+  if (!keys.has("attention.key_length") && width % heads != 0) {
+    return fail(ErrorCode::kCorruptFile, "%s: expected a divisor of the width %lld, found %lld",
+                keys.name("attention.head_count").c_str(), static_cast<long long>(width),
+                static_cast<long long>(heads));
+  }
   TRY(const int64_t head_dim, keys.integer_or("attention.key_length", width / heads, 1, INT32_MAX));
   TRY(const int64_t value_dim, keys.integer_or("attention.value_length", head_dim, 1, INT32_MAX));
   if (value_dim != head_dim) {

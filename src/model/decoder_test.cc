@@ -6,7 +6,6 @@
 
 #include <cmath>
 
-#include "model/weights.h"
 #include "support/golden.h"
 #include "support/step_runner.h"
 
@@ -46,7 +45,7 @@ TEST_P(TinyModels, LogitsEqualThoseOfTransformers) {
   const auto positions = test::numbers<int32_t>(golden.at("positions"));
   const auto model = Model::load(test::golden_path("tiny/" + std::string(tiny.name) + ".gguf"));
   ASSERT_TRUE(model.ok()) << model.error().message;
-  EXPECT_TRUE((*model)->weights().unused_tensors.empty());
+  EXPECT_TRUE((*model)->unused_tensors().empty());
 
   // Half of the positions are reached as prompt tokens, half as generated ones.
   double worst = 0;

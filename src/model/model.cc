@@ -33,6 +33,10 @@ const ModelConfig& Model::config() const { return impl_->config; }
 const GgufFile& Model::file() const { return *impl_->file; }
 const ModelWeights& Model::weights() const { return impl_->weights; }
 
+const std::vector<std::string>& Model::unused_tensors() const {
+  return impl_->weights.unused_tensors;
+}
+
 int64_t Model::weight_bytes() const {
   int64_t bytes = 0;
   for (const TensorInfo& tensor : impl_->file->tensors()) bytes += tensor.num_bytes;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "model/config.h"
@@ -25,6 +26,8 @@ class Model {
   const GgufFile& file() const;
   const ModelWeights& weights() const;
   int64_t weight_bytes() const;
+  // In the file, but unknown to its architecture: worth a warning.
+  const std::vector<std::string>& unused_tensors() const;
 
  private:
   struct Impl;
