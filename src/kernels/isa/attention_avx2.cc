@@ -9,7 +9,7 @@ namespace {
 // 6 rows x 16 lanes are 12 of the 16 registers: 12 multiply-adds per 8 loads.
 struct Level : Avx2 {
   static constexpr int kStripRows = 6;
-  static constexpr int kPairedRows = 2;
+  static constexpr int kPairedRows = 3;
 };
 
 using Kernels = Attention<Level, VectorProducts<Level, FloatDot<Level>>>;
