@@ -28,15 +28,15 @@ struct LinearInput {
   int64_t stride = 0;
 };
 
-// Memory that linear() uses and keeps: the int8 form of the input and each thread's unpacked panel.
-// One per concurrent caller of linear().
+// Memory that linear() uses and keeps: the int16 form of the input and each thread's unpacked
+// panel. One per concurrent caller of linear().
 class LinearScratch {
  public:
   int64_t capacity_bytes() const;
 
  private:
   friend class LinearRun;
-  AlignedBuffer<int8_t> codes_;
+  AlignedBuffer<int16_t> codes_;
   AlignedBuffer<float> scales_;
   AlignedBuffer<float> sums_;
   AlignedBuffer<float> half_sums_;

@@ -10,15 +10,15 @@
 
 namespace winnow {
 
-// Input columns that share one scale when a row is quantised to int8.
+// Input columns that share one scale when a row is quantised to int16.
 inline constexpr int kInputGroup = 32;
 // Some weight types change their scale every 16 columns: sums of codes are kept for both widths.
 inline constexpr int kHalfGroup = kInputGroup / 2;
 
-// Input rows as int8: x[c] ~ scales[c / kInputGroup] * codes[c], codes in [-127, 127].
+// Input rows as int16: x[c] ~ scales[c / kInputGroup] * codes[c], codes in [-32767, 32767].
 // A group that holds a NaN or an infinity has scale NaN and codes 0, so that the result shows it.
 struct QuantizedRows {
-  int8_t* codes;     // [rows][cols]
+  int16_t* codes;    // [rows][cols]
   float* scales;     // [rows][cols / kInputGroup]
   float* sums;       // [rows][cols / kInputGroup], sum of the group's codes, exact
   float* half_sums;  // [rows][cols / kHalfGroup], sum of the half group's codes, exact
@@ -35,7 +35,7 @@ struct LinearTask {
   int64_t cols;    // a multiple of the type's group
   const float* x;  // [num_rows][cols], x_stride apart: read by F32, F16 and BF16 weights
   int64_t x_stride;
-  QuantizedRows quantized;  // the same rows as int8: read by all other weights
+  QuantizedRows quantized;  // the same rows as int16: read by all other weights
   float* y;                 // y[row * y_stride + output], written
   int64_t y_stride;
   std::byte* scratch;  // scratch_bytes of this thread's own, 64-byte aligned
@@ -54,7 +54,7 @@ struct LinearKernels {
   int64_t scratch_bytes;
 };
 
-// Whether products with this type use the int8 form of the input.
+// Whether products with this type use the int16 form of the input.
 constexpr bool is_quantized(DType dtype) {
   return dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16;
 }

@@ -81,7 +81,7 @@ double magnitude(const Problem& problem, int64_t row, int64_t output) {
       const int half = i / kHalfGroup;
       const double weight = std::fabs(double{group.d[half]}) * (std::abs(group.codes[i]) + 128) +
                             std::fabs(group.m[half]);
-      sum += weight * (std::fabs(x[g * kInputGroup + i]) + 0.02);
+      sum += weight * (std::fabs(x[g * kInputGroup + i]) + 0.0002);
     }
   }
   return sum;
@@ -135,8 +135,8 @@ TEST(Linear, TheReferenceEqualsTheProductOfDequantizedWeightsUpToInputRounding) 
             weight_sum += std::fabs(weights[static_cast<size_t>(i)]);
             most = std::max<double>(most, std::fabs(x[i]));
           }
-          // Half a step of the int8 scale, most / 127, for every column.
-          if (is_quantized(dtype)) input_rounding += weight_sum * most / 254 * (1 + 1e-5);
+          // Half a step of the int16 scale, most / 32767, for every column.
+          if (is_quantized(dtype)) input_rounding += weight_sum * most / 65534 * (1 + 1e-5);
         }
         const auto at = static_cast<size_t>(row * problem.weight.rows + output);
         ASSERT_NEAR(got[at], want, input_rounding + rounding_bound(problem, row, output))
@@ -182,7 +182,7 @@ TEST_P(LinearOnEachIsa, PlainWeightsTakeAnyNumberOfColumns) {
   }
 }
 
-// Largest codes against largest inputs: any sum that saturates in 16 bits shows.
+// Largest codes against largest inputs: any sum that wraps shows.
 TEST_P(LinearOnEachIsa, ExtremeCodesDoNotSaturate) {
   for (const DType dtype : kAllDTypes) {
     for (const int fill : {0x00, 0x7f, 0x80, 0xff}) {
@@ -256,14 +256,14 @@ TEST_P(LinearOnEachIsa, QuantizesLikeTheReference) {
   std::normal_distribution<float> normal;
   GuardedBuffer<float> x(kRows * kCols);
   for (float& value : x.span()) value = normal(rng);
-  x[5] = 0.5F;  // a tie once the group's largest is 127
-  x[6] = 127.0F;
+  x[5] = 0.5F;  // a tie once the group's largest is 32767
+  x[6] = 32767.0F;
   for (size_t i = 32; i < 64; ++i) x[i] = 0;
   for (size_t i = 64; i < 96; ++i) x[i] = 1e-38F;
   x[100] = NAN;
   x[130] = INFINITY;
   x[170] = -INFINITY;
-  const auto quantize = [&](const KernelTable& table, std::vector<int8_t>& codes,
+  const auto quantize = [&](const KernelTable& table, std::vector<int16_t>& codes,
                             std::vector<float>& numbers) {
     codes.resize(kRows * kCols);
     numbers.resize(kRows * kCols / 32 * 4);
@@ -271,7 +271,7 @@ TEST_P(LinearOnEachIsa, QuantizesLikeTheReference) {
     table.linear->quantize(x.data(), kCols, kCols, 0, kRows,
                            {codes.data(), numbers.data(), sums, sums + kRows * kCols / 32});
   };
-  std::vector<int8_t> want_codes, got_codes;
+  std::vector<int16_t> want_codes, got_codes;
   std::vector<float> want, got;
   quantize(kernel_table(Isa::kScalar), want_codes, want);
   quantize(kernels(), got_codes, got);

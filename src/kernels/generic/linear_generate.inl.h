@@ -1,9 +1,9 @@
 // Generated tokens: every weight row is read once, as stored, and multiplied with all input rows.
 //
-// A row's sum runs in eight lanes along the columns, even and odd groups apart, and the terms of
-// the minimums in a vector of their own; the lanes are added at the end. The number of rows handled
-// together changes none of it. Needs generic/weight_codes.inl.h and the vocabulary of
-// isa/codes_*.h.
+// A row's sum runs in eight lanes along the columns, even and odd groups (or the two halves of a
+// group) apart, and the terms of the minimums in a vector of their own; the lanes are added at the
+// end. The number of rows handled together changes none of it. Needs generic/weight_codes.inl.h and
+// the vocabulary of isa/codes_*.h.
 #pragma once
 
 #include "kernels/generic/weight_codes.inl.h"
@@ -47,6 +47,7 @@ class GenerateTile {
   }
 
  private:
+  static constexpr bool kSigned = Type::kBits == 8;
   static constexpr bool kHasSums = Type::kMinimums || Type::kZero != 0;
 
   // Leaves weight scale * input scale of each group in products_ and adds the terms of the
@@ -78,24 +79,31 @@ class GenerateTile {
     }
   }
 
+  static inline void add_dot(Int8 dot, const float* scale, Float8& sum) {
+    sum = float8_fma(float8_from(dot), float8_broadcast(scale), sum);
+  }
+
   template <int g, int kEnd>
   inline void add_groups(const uint8_t* span, int64_t group, int n) {
     if constexpr (g < kEnd) {
       if (g >= n) return;
       const Codes32 codes = Type::template codes<g>(span);
       for (int r = 0; r < R; ++r) {
-        const int8_t* input = codes_[r] + (group + g) * kInputGroup;
-        const Int8 dot = Type::kBits == 8 ? dot_signed(codes, input) : dot_unsigned(codes, input);
-        const Float8 scale = Type::kHalves ? float8_halves(products_[r] + 2 * g)
-                                           : float8_broadcast(products_[r] + g);
-        sum_[r][g % 2] = float8_fma(float8_from(dot), scale, sum_[r][g % 2]);
+        const int16_t* input = codes_[r] + (group + g) * kInputGroup;
+        const Int8 low = dot_low<kSigned>(codes, input), high = dot_high<kSigned>(codes, input);
+        if constexpr (Type::kHalves) {
+          add_dot(low, products_[r] + 2 * g, sum_[r][0]);
+          add_dot(high, products_[r] + 2 * g + 1, sum_[r][1]);
+        } else {
+          add_dot(int8_add(low, high), products_[r] + g, sum_[r][g % 2]);
+        }
       }
       add_groups<g + 1, kEnd>(span, group, n);
     }
   }
 
   int64_t groups_;
-  const int8_t* codes_[R];
+  const int16_t* codes_[R];
   const float* scales_[R];
   const float* sums_[R];
   Float8 sum_[R][2];

@@ -1,12 +1,12 @@
 // Prompt tokens: a panel of weight rows is unpacked once, a block of columns at a time, and
 // multiplied with all input rows.
 //
-// The panel holds codes [group][plane][step of 4 columns][output][4 columns], then d and m
+// The panel holds 16-bit codes [group][step of 2 columns][output][2 columns], then d and m
 // [group][half][output], and stays in the first-level cache while the input rows pass. A group of
 // 32 columns adds scale * sum over halves of (d * dot + m * sum of codes) to a row's result; the
-// dots are exact integers and groups follow each other from the first to the last, so neither the
-// tile nor the block shape shows in the result. Needs generic/weight_codes.inl.h and the
-// vocabularies of isa/codes_*.h and isa/tile_*.h.
+// dots are exact integers (32 * 128 * 32767 fits in 32 bits) and groups follow each other from the
+// first to the last, so neither the tile nor the block shape shows in the result. Needs
+// generic/weight_codes.inl.h and the vocabularies of isa/codes_*.h and isa/tile_*.h.
 #pragma once
 
 #include "kernels/generic/weight_codes.inl.h"
@@ -15,77 +15,56 @@ namespace winnow {
 namespace {
 
 constexpr int kPanelOutputs = kLanes * kTileVectors;
-constexpr int kBlockGroups = 4 * kSpanGroups;  // over the number of planes
-constexpr int kStepBytes = 4 * kPanelOutputs;
-constexpr int kPlaneBytes = kInputGroup * kPanelOutputs;
+constexpr int kBlockGroups = 2 * kSpanGroups;
+constexpr int kStepCodes = 2 * kPanelOutputs;
+constexpr int kGroupCodes = kInputGroup * kPanelOutputs;
 
 struct PromptPanel {
-  alignas(64) uint8_t codes[kBlockGroups * kPlaneBytes];
+  alignas(64) int16_t codes[kBlockGroups * kGroupCodes];
   alignas(64) float d[kBlockGroups * 2 * kPanelOutputs];
   alignas(64) float m[kBlockGroups * 2 * kPanelOutputs];
 };
 
 // What one tile needs besides the panel.
 struct PromptRows {
-  const int8_t* codes[kTileRows];
+  const int16_t* codes[kTileRows];
   const float* scales[kTileRows];
   const float* sums[kTileRows];
 };
 
 template <class Type>
-struct PromptShape {
-  static constexpr int kPlanes = kNibblePlanes && Type::kBits == 8 ? 2 : 1;
-  static constexpr int kPlaneBits = kPlanes == 2 ? 4 : Type::kBits;
-  static constexpr int kHalves = Type::kHalves ? 2 : 1;
-  // Eight-bit codes become unsigned where the instruction wants that.
-  static constexpr bool kBiased = Type::kBits == 8 && kUnsignedCodes;
-  static constexpr int kZero = kBiased ? 128 : Type::kZero;
-  static constexpr int kGroupBytes = kPlanes * kPlaneBytes;
-};
-
-inline void scatter_codes(const uint8_t* codes, uint8_t* panel) {
-  for (int step = 0; step < kInputGroup / 4; ++step)
-    std::memcpy(panel + step * kStepBytes, codes + step * 4, 4);
-}
-
-template <class Type>
-inline void unpack_group(Codes32 codes, uint8_t* panel) {
-  using Shape = PromptShape<Type>;
-  alignas(32) uint8_t staged[kInputGroup];
-  if constexpr (Shape::kBiased) codes = codes_xor(codes, 0x80);
-  if constexpr (Shape::kPlanes == 1) {
-    codes_store(staged, codes);
-    scatter_codes(staged, panel);
-  } else {
-    codes_store(staged, codes_field<0>(codes, 15));
-    scatter_codes(staged, panel);
-    codes_store(staged, codes_field<4>(codes, 15));
-    scatter_codes(staged, panel + kPlaneBytes);
+inline void unpack_group(Codes32 codes, int16_t* panel) {
+  alignas(64) int16_t staged[kInputGroup];
+  codes_store_wide<Type::kBits == 8>(staged, codes, Type::kZero);
+  for (int step = 0; step < kInputGroup / 2; ++step) {
+    std::memcpy(panel + step * kStepCodes, staged + step * 2, 4);
   }
 }
 
 template <class Type, int g>
-inline void unpack_groups(const uint8_t* span, int n, uint8_t* panel) {
+inline void unpack_groups(const uint8_t* span, int n, int16_t* panel) {
   if constexpr (g < kSpanGroups) {
     if (g >= n) return;
-    unpack_group<Type>(Type::template codes<g>(span), panel + g * PromptShape<Type>::kGroupBytes);
+    unpack_group<Type>(Type::template codes<g>(span), panel + g * kGroupCodes);
     unpack_groups<Type, g + 1>(span, n, panel);
   }
 }
 
+template <class Type>
+constexpr int kHalvesOf = Type::kHalves ? 2 : 1;
+
 // Groups [first, first + n), n <= kSpanGroups, of one weight row into column `output` of the panel.
 template <class Type>
 inline void unpack_span(const uint8_t* span, int first, int n, int output, PromptPanel& panel) {
-  using Shape = PromptShape<Type>;
   alignas(32) float d[kMaxScales];
   alignas(32) float m[kMaxScales];
   Type::scales(span, n, d, m);
-  for (int i = 0; i < n * Shape::kHalves; ++i) {
-    const int at = (first * Shape::kHalves + i) * kPanelOutputs + output;
+  for (int i = 0; i < n * kHalvesOf<Type>; ++i) {
+    const int at = (first * kHalvesOf<Type> + i) * kPanelOutputs + output;
     panel.d[at] = d[i];
-    panel.m[at] = Type::kMinimums ? m[i] : d[i] * static_cast<float>(-Shape::kZero);
+    if constexpr (Type::kMinimums) panel.m[at] = m[i];
   }
-  unpack_groups<Type, 0>(span, n, panel.codes + first * Shape::kGroupBytes + output * 4);
+  unpack_groups<Type, 0>(span, n, panel.codes + first * kGroupCodes + output * 2);
 }
 
 template <class Type>
@@ -105,9 +84,8 @@ inline void unpack_block(const LinearTask& task, int64_t first_group, int groups
 template <class Type>
 inline void add_block(const PromptPanel& panel, const PromptRows& rows, int groups,
                       float (*sum)[kPanelOutputs]) {
-  using Shape = PromptShape<Type>;
-  constexpr int kHalves = Shape::kHalves;
-  constexpr int kSteps = kInputGroup / 4 / kHalves;
+  constexpr int kHalves = kHalvesOf<Type>;
+  constexpr int kSteps = kInputGroup / 2 / kHalves;
   for (int g = 0; g < groups; ++g) {
     Vec total[kTileRows][kTileVectors];
 #pragma GCC unroll 2
@@ -118,12 +96,8 @@ inline void add_block(const PromptPanel& panel, const PromptRows& rows, int grou
 #pragma GCC unroll 4
         for (int v = 0; v < kTileVectors; ++v) dots[r][v] = int_zero();
       }
-      const uint8_t* codes = panel.codes + g * Shape::kGroupBytes + h * kSteps * kStepBytes;
-      const int64_t col = g * kInputGroup + h * kHalfGroup;
-      tile_dot<kSteps, Shape::kPlaneBits>(codes, rows.codes, col, 1, dots);
-      if constexpr (Shape::kPlanes == 2) {
-        tile_dot<kSteps, Shape::kPlaneBits>(codes + kPlaneBytes, rows.codes, col, 16, dots);
-      }
+      const int16_t* codes = panel.codes + g * kGroupCodes + h * kSteps * kStepCodes;
+      tile_dot<kSteps>(codes, rows.codes, g * kInputGroup + h * kHalfGroup, dots);
       const float* d = panel.d + (g * kHalves + h) * kPanelOutputs;
       const float* m = panel.m + (g * kHalves + h) * kPanelOutputs;
 #pragma GCC unroll 8
@@ -134,7 +108,8 @@ inline void add_block(const PromptPanel& panel, const PromptRows& rows, int grou
           const Vec dot = vec_from(dots[r][v]);
           const Vec scaled = h == 0 ? vec_mul(vec_load(d + v * kLanes), dot)
                                     : vec_fma(vec_load(d + v * kLanes), dot, total[r][v]);
-          total[r][v] = vec_fma(vec_load(m + v * kLanes), input_sum, scaled);
+          total[r][v] =
+              Type::kMinimums ? vec_fma(vec_load(m + v * kLanes), input_sum, scaled) : scaled;
         }
       }
     }
@@ -197,14 +172,12 @@ struct PromptQuantized {
 
   template <class Type>
   void run() const {
-    using Shape = PromptShape<Type>;
     PromptPanel& panel = *reinterpret_cast<PromptPanel*>(task.scratch);
     if (task.num_outputs < kPanelOutputs) std::memset(&panel, 0, sizeof(panel));
     const int64_t num_groups = task.cols / kInputGroup;
-    constexpr int kTypeGroups = kBlockGroups / Shape::kPlanes;
-    for (int64_t first = 0; first < num_groups; first += kTypeGroups) {
+    for (int64_t first = 0; first < num_groups; first += kBlockGroups) {
       const int groups =
-          num_groups - first < kTypeGroups ? static_cast<int>(num_groups - first) : kTypeGroups;
+          num_groups - first < kBlockGroups ? static_cast<int>(num_groups - first) : kBlockGroups;
       unpack_block<Type>(task, first, groups, panel);
       for (int64_t row = 0; row < task.num_rows; row += kTileRows) {
         const int count = tile_rows(task, row);
@@ -214,8 +187,8 @@ struct PromptQuantized {
           const QuantizedRows& in = task.quantized;
           rows.codes[r] = in.codes + row_idx * task.cols + first * kInputGroup;
           rows.scales[r] = in.scales + row_idx * num_groups + first;
-          rows.sums[r] = (Shape::kHalves == 2 ? in.half_sums : in.sums) +
-                         (row_idx * num_groups + first) * Shape::kHalves;
+          rows.sums[r] = (kHalvesOf<Type> == 2 ? in.half_sums : in.sums) +
+                         (row_idx * num_groups + first) * kHalvesOf<Type>;
         }
         alignas(64) float sum[kTileRows][kPanelOutputs];
         load_results(task, row, count, first == 0, sum);

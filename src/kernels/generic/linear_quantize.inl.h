@@ -1,4 +1,4 @@
-// Input rows to int8. Needs quantize_input_group() of isa/codes_*.h.
+// Input rows to int16. Needs quantize_input_group() of isa/codes_*.h.
 #pragma once
 
 namespace winnow {

@@ -50,10 +50,6 @@ inline Codes32 codes_field_at(Codes32 bytes, int mask) {
 inline Codes32 codes_or(Codes32 a, Codes32 b) {
   return {vorrq_u8(a.low, b.low), vorrq_u8(a.high, b.high)};
 }
-inline Codes32 codes_xor(Codes32 a, int byte) {
-  const uint8x16_t bytes = vdupq_n_u8(static_cast<uint8_t>(byte));
-  return {veorq_u8(a.low, bytes), veorq_u8(a.high, bytes)};
-}
 // Bit i of the little-endian word at p, as `value` in byte i.
 inline Codes32 codes_bits(const uint8_t* p, int value) {
   const uint8x16_t bit = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201ULL));
@@ -67,19 +63,39 @@ inline Codes32 codes_lookup(Codes32 codes, const int8_t* table) {
   const uint8x16_t values = vreinterpretq_u8_s8(vld1q_s8(table));
   return {vqtbl1q_u8(values, codes.low), vqtbl1q_u8(values, codes.high)};
 }
-inline void codes_store(uint8_t* p, Codes32 codes) {
-  vst1q_u8(p, codes.low);
-  vst1q_u8(p + 16, codes.high);
-}
 
-// Lane i: the sum of codes[4i + j] * input[4i + j], for codes in [-128, 127].
-inline Int8 dot_signed(Codes32 codes, const int8_t* input) {
-  const int32x4_t zero = vdupq_n_s32(0);
-  return {vdotq_s32(zero, vreinterpretq_s8_u8(codes.low), vld1q_s8(input)),
-          vdotq_s32(zero, vreinterpretq_s8_u8(codes.high), vld1q_s8(input + 16))};
+template <bool kSigned>
+inline int16x8_t widen(uint8x8_t codes) {
+  return kSigned ? vmovl_s8(vreinterpret_s8_u8(codes)) : vreinterpretq_s16_u16(vmovl_u8(codes));
 }
-// The same: unsigned codes are below 64.
-inline Int8 dot_unsigned(Codes32 codes, const int8_t* input) { return dot_signed(codes, input); }
+// 16 columns of a group: the input's codes times the weight's, two columns in each lane.
+template <bool kSigned>
+inline Int8 dot_sixteen(uint8x16_t codes, const int16_t* input) {
+  const int16x8_t a = widen<kSigned>(vget_low_u8(codes)), b = widen<kSigned>(vget_high_u8(codes));
+  const int16x8_t x = vld1q_s16(input), y = vld1q_s16(input + 8);
+  return {vmlal_s16(vmull_s16(vget_low_s16(a), vget_low_s16(x)), vget_low_s16(b), vget_low_s16(y)),
+          vmlal_high_s16(vmull_high_s16(a, x), b, y)};
+}
+template <bool kSigned>
+inline Int8 dot_low(Codes32 codes, const int16_t* input) {
+  return dot_sixteen<kSigned>(codes.low, input);
+}
+template <bool kSigned>
+inline Int8 dot_high(Codes32 codes, const int16_t* input) {
+  return dot_sixteen<kSigned>(codes.high, input + 16);
+}
+inline Int8 int8_add(Int8 a, Int8 b) {
+  return {vaddq_s32(a.low, b.low), vaddq_s32(a.high, b.high)};
+}
+// The codes widened to 16 bits, less `zero`.
+template <bool kSigned>
+inline void codes_store_wide(int16_t* p, Codes32 codes, int zero) {
+  const int16x8_t zeros = vdupq_n_s16(static_cast<int16_t>(zero));
+  vst1q_s16(p, vsubq_s16(widen<kSigned>(vget_low_u8(codes.low)), zeros));
+  vst1q_s16(p + 8, vsubq_s16(widen<kSigned>(vget_high_u8(codes.low)), zeros));
+  vst1q_s16(p + 16, vsubq_s16(widen<kSigned>(vget_low_u8(codes.high)), zeros));
+  vst1q_s16(p + 24, vsubq_s16(widen<kSigned>(vget_high_u8(codes.high)), zeros));
+}
 
 inline Float8 float8_set(float value) { return {vdupq_n_f32(value), vdupq_n_f32(value)}; }
 inline Float8 float8_zero() { return float8_set(0); }
@@ -105,12 +121,6 @@ inline Float8 float8_fma(Float8 a, Float8 b, Float8 c) {
 }
 inline Float8 float8_from(Int8 v) { return {vcvtq_f32_s32(v.low), vcvtq_f32_s32(v.high)}; }
 inline Float8 float8_broadcast(const float* p) { return float8_set(*p); }
-// p[0] in lanes 0..3, p[1] in lanes 4..7.
-inline Float8 float8_halves(const float* p) { return {vdupq_n_f32(p[0]), vdupq_n_f32(p[1])}; }
-// Every lane twice: the first or the last four lanes.
-inline Float8 float8_twice_low(Float8 v) {
-  return {vzip1q_f32(v.low, v.low), vzip2q_f32(v.low, v.low)};
-}
 inline Float8 float8_twice_high(Float8 v) {
   return {vzip1q_f32(v.high, v.high), vzip2q_f32(v.high, v.high)};
 }
@@ -152,19 +162,22 @@ inline Float8 float8_gather_halves(const uint8_t* p, int stride, int n) {
   return float8_from_half_bits(vld1q_u16(staged));
 }
 
-// One group of 32 inputs as int8 (linear_kernels.h).
+// One group of 32 inputs as int16 (linear_kernels.h).
 struct InputGroup {
   float scale;
   int sum_low;   // of codes 0..15
   int sum_high;  // of codes 16..31
 };
-inline int8x16_t quantize_sixteen(const float32x4_t* v, float inverse) {
+inline int quantize_sixteen(const float32x4_t* v, float inverse, int16_t* codes) {
   int32x4_t q[4];
   for (int i = 0; i < 4; ++i) q[i] = vcvtnq_s32_f32(vmulq_n_f32(v[i], inverse));  // nearest even
-  return vcombine_s8(vqmovn_s16(vcombine_s16(vqmovn_s32(q[0]), vqmovn_s32(q[1]))),
-                     vqmovn_s16(vcombine_s16(vqmovn_s32(q[2]), vqmovn_s32(q[3]))));
+  const int16x8_t low = vcombine_s16(vqmovn_s32(q[0]), vqmovn_s32(q[1]));
+  const int16x8_t high = vcombine_s16(vqmovn_s32(q[2]), vqmovn_s32(q[3]));
+  vst1q_s16(codes, low);
+  vst1q_s16(codes + 8, high);
+  return vaddlvq_s16(low) + vaddlvq_s16(high);
 }
-inline InputGroup quantize_input_group(const float* x, int8_t* codes) {
+inline InputGroup quantize_input_group(const float* x, int16_t* codes) {
   float32x4_t v[8];
   uint32x4_t most = vdupq_n_u32(0);
   for (int i = 0; i < 8; ++i) {
@@ -175,17 +188,14 @@ inline InputGroup quantize_input_group(const float* x, int8_t* codes) {
   const uint32_t most_bits = vmaxvq_u32(most);
   constexpr uint32_t kInfinityBits = 0x7f800000U, kSmallestBits = 0x0da24260U;  // 1e-30f
   if (most_bits >= kInfinityBits || most_bits < kSmallestBits) {
-    vst1q_s8(codes, vdupq_n_s8(0));
-    vst1q_s8(codes + 16, vdupq_n_s8(0));
+    for (int i = 0; i < 32; i += 8) vst1q_s16(codes + i, vdupq_n_s16(0));
     return {most_bits >= kInfinityBits ? __builtin_nanf("") : 0.0f, 0, 0};
   }
   float largest;
   std::memcpy(&largest, &most_bits, sizeof(largest));
-  const int8x16_t low = quantize_sixteen(v, 127.0f / largest);
-  const int8x16_t high = quantize_sixteen(v + 4, 127.0f / largest);
-  vst1q_s8(codes, low);
-  vst1q_s8(codes + 16, high);
-  return {largest / 127.0f, vaddlvq_s8(low), vaddlvq_s8(high)};
+  const int sum_low = quantize_sixteen(v, 32767.0f / largest, codes);
+  const int sum_high = quantize_sixteen(v + 4, 32767.0f / largest, codes + 16);
+  return {largest / 32767.0f, sum_low, sum_high};
 }
 
 }  // namespace

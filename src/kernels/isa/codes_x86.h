@@ -41,9 +41,6 @@ inline Codes32 codes_field_at(Codes32 bytes, int mask) {
   return _mm256_slli_epi16(codes_field<kShift>(bytes, mask), kLeft);
 }
 inline Codes32 codes_or(Codes32 a, Codes32 b) { return _mm256_or_si256(a, b); }
-inline Codes32 codes_xor(Codes32 a, int byte) {
-  return _mm256_xor_si256(a, _mm256_set1_epi8(static_cast<char>(byte)));
-}
 // Bit i of the little-endian word at p, as `value` in byte i.
 inline Codes32 codes_bits(const uint8_t* p, int value) {
   int32_t word;
@@ -60,30 +57,32 @@ inline Codes32 codes_lookup(Codes32 codes, const int8_t* table) {
   const __m128i values = load_bytes16(reinterpret_cast<const uint8_t*>(table));
   return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), codes);
 }
-inline void codes_store(uint8_t* p, Codes32 codes) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), codes);
-}
 
-// Lane i: the sum of codes[4i + j] * input[4i + j]. Exact for codes in [0, 63].
-inline Int8 dot_unsigned(Codes32 codes, const int8_t* input) {
-  const __m256i in = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(input));
-#if defined(__AVX512VNNI__)
-  return _mm256_dpbusd_epi32(_mm256_setzero_si256(), codes, in);
-#else
-  return _mm256_madd_epi16(_mm256_maddubs_epi16(codes, in), _mm256_set1_epi16(1));
-#endif
+// 16 columns of a group: the input's codes times the weight's. Lane i: the sum over columns 2i and
+// 2i + 1.
+template <bool kSigned>
+inline Int8 dot_sixteen(__m128i codes, const int16_t* input) {
+  const __m256i wide = kSigned ? _mm256_cvtepi8_epi16(codes) : _mm256_cvtepu8_epi16(codes);
+  return _mm256_madd_epi16(wide, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(input)));
 }
-// The same for codes in [-128, 127] and inputs in [-127, 127]: the sign moves from the code to the
-// input, and 2 * 128 * 127 still fits in 16 bits.
-inline Int8 dot_signed(Codes32 codes, const int8_t* input) {
-  const __m256i in = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(input));
-  const __m256i magnitude = _mm256_abs_epi8(codes);
-  const __m256i turned = _mm256_sign_epi8(in, codes);
-#if defined(__AVX512VNNI__)
-  return _mm256_dpbusd_epi32(_mm256_setzero_si256(), magnitude, turned);
-#else
-  return _mm256_madd_epi16(_mm256_maddubs_epi16(magnitude, turned), _mm256_set1_epi16(1));
-#endif
+template <bool kSigned>
+inline Int8 dot_low(Codes32 codes, const int16_t* input) {
+  return dot_sixteen<kSigned>(_mm256_castsi256_si128(codes), input);
+}
+template <bool kSigned>
+inline Int8 dot_high(Codes32 codes, const int16_t* input) {
+  return dot_sixteen<kSigned>(_mm256_extracti128_si256(codes, 1), input + 16);
+}
+inline Int8 int8_add(Int8 a, Int8 b) { return _mm256_add_epi32(a, b); }
+// The codes widened to 16 bits, less `zero`.
+template <bool kSigned>
+inline void codes_store_wide(int16_t* p, Codes32 codes, int zero) {
+  const __m128i low = _mm256_castsi256_si128(codes), high = _mm256_extracti128_si256(codes, 1);
+  const __m256i zeros = _mm256_set1_epi16(static_cast<int16_t>(zero));
+  const __m256i first = kSigned ? _mm256_cvtepi8_epi16(low) : _mm256_cvtepu8_epi16(low);
+  const __m256i second = kSigned ? _mm256_cvtepi8_epi16(high) : _mm256_cvtepu8_epi16(high);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_sub_epi16(first, zeros));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p) + 1, _mm256_sub_epi16(second, zeros));
 }
 
 inline Float8 float8_zero() { return _mm256_setzero_ps(); }
@@ -100,13 +99,6 @@ inline Float8 float8_mul(Float8 a, Float8 b) { return _mm256_mul_ps(a, b); }
 inline Float8 float8_fma(Float8 a, Float8 b, Float8 c) { return _mm256_fmadd_ps(a, b, c); }
 inline Float8 float8_from(Int8 v) { return _mm256_cvtepi32_ps(v); }
 inline Float8 float8_broadcast(const float* p) { return _mm256_broadcast_ss(p); }
-// p[0] in lanes 0..3, p[1] in lanes 4..7.
-inline Float8 float8_halves(const float* p) {
-  double pair;
-  std::memcpy(&pair, p, sizeof(pair));
-  const __m256 pairs = _mm256_castpd_ps(_mm256_set1_pd(pair));
-  return _mm256_permutevar_ps(pairs, _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1));
-}
 // Every lane twice: the first or the last four lanes.
 inline Float8 float8_twice_low(Float8 v) {
   return _mm256_permutevar8x32_ps(v, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
@@ -152,13 +144,19 @@ inline Float8 float8_gather_halves(const uint8_t* p, int stride, int n) {
   return _mm256_cvtph_ps(halves);
 }
 
-// One group of 32 inputs as int8 (linear_kernels.h). Returns the scale.
+// One group of 32 inputs as int16 (linear_kernels.h).
 struct InputGroup {
   float scale;
   int sum_low;   // of codes 0..15
   int sum_high;  // of codes 16..31
 };
-inline InputGroup quantize_input_group(const float* x, int8_t* codes) {
+inline int sum_sixteen(__m256i codes) {
+  const __m256i pairs = _mm256_madd_epi16(codes, _mm256_set1_epi16(1));
+  __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
+  sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1)));
+}
+inline InputGroup quantize_input_group(const float* x, int16_t* codes) {
   const __m256i magnitude_bits = _mm256_set1_epi32(0x7fffffff);
   __m256 v[4];
   __m256i most = _mm256_setzero_si256();
@@ -171,27 +169,23 @@ inline InputGroup quantize_input_group(const float* x, int8_t* codes) {
   most4 = _mm_max_epi32(most4, _mm_shuffle_epi32(most4, 0x4e));
   most4 = _mm_max_epi32(most4, _mm_shuffle_epi32(most4, 0xb1));
   const int most_bits = _mm_cvtsi128_si32(most4);
+  __m256i* out = reinterpret_cast<__m256i*>(codes);
   constexpr int kInfinityBits = 0x7f800000, kSmallestBits = 0x0da24260;  // 1e-30f
   if (most_bits >= kInfinityBits || most_bits < kSmallestBits) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes), _mm256_setzero_si256());
+    _mm256_storeu_si256(out, _mm256_setzero_si256());
+    _mm256_storeu_si256(out + 1, _mm256_setzero_si256());
     return {most_bits >= kInfinityBits ? __builtin_nanf("") : 0.0f, 0, 0};
   }
   const float largest = _mm_cvtss_f32(_mm_castsi128_ps(most4));
-  const __m256 inverse = _mm256_set1_ps(127.0f / largest);
+  const __m256 inverse = _mm256_set1_ps(32767.0f / largest);
   __m256i q[4];
   for (int i = 0; i < 4; ++i)
     q[i] = _mm256_cvtps_epi32(_mm256_mul_ps(v[i], inverse));  // nearest even
-  const __m256i packed =
-      _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
-  const __m256i ordered =
-      _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes), ordered);
-  // Sums of 8 bytes: made unsigned by adding 128 to each.
-  const __m256i biased = _mm256_xor_si256(ordered, _mm256_set1_epi8(static_cast<char>(0x80)));
-  const __m256i sums = _mm256_sad_epu8(biased, _mm256_setzero_si256());
-  const __m128i low = _mm256_castsi256_si128(sums), high = _mm256_extracti128_si256(sums, 1);
-  return {largest / 127.0f, _mm_cvtsi128_si32(low) + _mm_extract_epi16(low, 4) - 16 * 128,
-          _mm_cvtsi128_si32(high) + _mm_extract_epi16(high, 4) - 16 * 128};
+  const __m256i low = _mm256_permute4x64_epi64(_mm256_packs_epi32(q[0], q[1]), 0xd8);
+  const __m256i high = _mm256_permute4x64_epi64(_mm256_packs_epi32(q[2], q[3]), 0xd8);
+  _mm256_storeu_si256(out, low);
+  _mm256_storeu_si256(out + 1, high);
+  return {largest / 32767.0f, sum_sixteen(low), sum_sixteen(high)};
 }
 
 }  // namespace

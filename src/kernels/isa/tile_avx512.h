@@ -14,8 +14,6 @@ constexpr int kLanes = 16;
 // 16 independent sums: the dot product takes 5 cycles and two can start in each.
 constexpr int kTileRows = 8;
 constexpr int kTileVectors = 2;
-constexpr bool kNibblePlanes = false;
-constexpr bool kUnsignedCodes = true;  // the weight's codes are unsigned, the input's signed
 
 using Vec = __m512;
 using IntVec = __m512i;
@@ -30,23 +28,23 @@ inline Vec vec_fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
 inline Vec vec_from(IntVec v) { return _mm512_cvtepi32_ps(v); }
 inline IntVec int_zero() { return _mm512_setzero_si512(); }
 
-// Adds to `dots` the products of kSteps * 4 columns: codes [kSteps][outputs of the tile][4] with
-// the same columns of each row. Sums are 32 bits wide, so kBits does not matter and `unit` is
-// always 1.
-template <int kSteps, int kBits, int kRows>
-inline void tile_dot(const uint8_t* codes, const int8_t* const* rows, int64_t col, int /*unit*/,
+// Adds to `dots` the products of kSteps * 2 columns: codes [kSteps][outputs of the tile][2] with
+// the same columns of each row.
+template <int kSteps, int kRows>
+inline void tile_dot(const int16_t* codes, const int16_t* const* rows, int64_t col,
                      IntVec (&dots)[kRows][kTileVectors]) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int step = 0; step < kSteps; ++step) {
-    const uint8_t* at = codes + step * kTileVectors * 64;
-    const __m512i weights[kTileVectors] = {_mm512_load_si512(at), _mm512_load_si512(at + 64)};
+    const int16_t* at = codes + step * kTileVectors * 32;
+    const __m512i weights[kTileVectors] = {_mm512_load_si512(at), _mm512_load_si512(at + 32)};
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const auto* four = reinterpret_cast<const uint8_t*>(rows[r] + col + step * 4);
-      const __m512i input = _mm512_set1_epi32(static_cast<int>(load_u32(four)));
+      const auto* pair = reinterpret_cast<const uint8_t*>(rows[r] + col + step * 2);
+      const __m512i input = _mm512_set1_epi32(static_cast<int>(load_u32(pair)));
 #pragma GCC unroll 2
-      for (int v = 0; v < kTileVectors; ++v)
-        dots[r][v] = _mm512_dpbusd_epi32(dots[r][v], weights[v], input);
+      for (int v = 0; v < kTileVectors; ++v) {
+        dots[r][v] = _mm512_dpwssd_epi32(dots[r][v], weights[v], input);
+      }
     }
   }
 }

@@ -12,8 +12,6 @@ namespace {
 constexpr int kLanes = 4;
 constexpr int kTileRows = 4;
 constexpr int kTileVectors = 4;
-constexpr bool kNibblePlanes = false;
-constexpr bool kUnsignedCodes = false;  // both operands are signed; unsigned codes stay below 64
 
 using Vec = float32x4_t;
 using IntVec = int32x4_t;
@@ -28,29 +26,33 @@ inline Vec vec_fma(Vec a, Vec b, Vec c) { return vfmaq_f32(c, a, b); }
 inline Vec vec_from(IntVec v) { return vcvtq_f32_s32(v); }
 inline IntVec int_zero() { return vdupq_n_s32(0); }
 
-// Adds to `dots` the products of kSteps * 4 columns: codes [kSteps][outputs of the tile][4] with
-// the same columns of each row. Sums are 32 bits wide, so kBits does not matter and `unit` is
-// always 1.
-template <int kSteps, int kBits, int kRows>
-inline void tile_dot(const uint8_t* codes, const int8_t* const* rows, int64_t col, int /*unit*/,
+// Adds to `dots` the products of kSteps * 2 columns: codes [kSteps][outputs of the tile][2] with
+// the same columns of each row.
+template <int kSteps, int kRows>
+inline void tile_dot(const int16_t* codes, const int16_t* const* rows, int64_t col,
                      IntVec (&dots)[kRows][kTileVectors]) {
   static_assert(kSteps % 4 == 0);
-#pragma GCC unroll 2
-  for (int start = 0; start < kSteps; start += 4) {
-    int8x16_t input[kRows];
 #pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) input[r] = vld1q_s8(rows[r] + col + start * 4);
+  for (int start = 0; start < kSteps; start += 4) {
+    int16x8_t input[kRows];
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) input[r] = vld1q_s16(rows[r] + col + start * 2);
 #pragma GCC unroll 4
     for (int v = 0; v < kTileVectors; ++v) {
-      const auto* at = reinterpret_cast<const int8_t*>(codes) + (start * kTileVectors + v) * 16;
-      const int8x16_t w0 = vld1q_s8(at), w1 = vld1q_s8(at + 16 * kTileVectors);
-      const int8x16_t w2 = vld1q_s8(at + 32 * kTileVectors), w3 = vld1q_s8(at + 48 * kTileVectors);
+      const int16_t* at = codes + (start * kTileVectors + v) * 8;
+      const int16x4x2_t w0 = vld2_s16(at), w1 = vld2_s16(at + 8 * kTileVectors);
+      const int16x4x2_t w2 = vld2_s16(at + 16 * kTileVectors),
+                        w3 = vld2_s16(at + 24 * kTileVectors);
 #pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r) {
-        dots[r][v] = vdotq_laneq_s32(dots[r][v], w0, input[r], 0);
-        dots[r][v] = vdotq_laneq_s32(dots[r][v], w1, input[r], 1);
-        dots[r][v] = vdotq_laneq_s32(dots[r][v], w2, input[r], 2);
-        dots[r][v] = vdotq_laneq_s32(dots[r][v], w3, input[r], 3);
+        IntVec sum = vmlal_laneq_s16(dots[r][v], w0.val[0], input[r], 0);
+        sum = vmlal_laneq_s16(sum, w0.val[1], input[r], 1);
+        sum = vmlal_laneq_s16(sum, w1.val[0], input[r], 2);
+        sum = vmlal_laneq_s16(sum, w1.val[1], input[r], 3);
+        sum = vmlal_laneq_s16(sum, w2.val[0], input[r], 4);
+        sum = vmlal_laneq_s16(sum, w2.val[1], input[r], 5);
+        sum = vmlal_laneq_s16(sum, w3.val[0], input[r], 6);
+        dots[r][v] = vmlal_laneq_s16(sum, w3.val[1], input[r], 7);
       }
     }
   }

@@ -13,6 +13,7 @@ namespace {
 
 // Below this largest magnitude a group counts as zero: its reciprocal would overflow.
 constexpr float kSmallestMax = 1e-30f;
+constexpr float kLargestCode = 32767;
 
 // The largest |x|, NaN and infinities included: the bits of a float without its sign order like its
 // magnitude.
@@ -25,18 +26,18 @@ float magnitude_max(const float* x, int count) {
   return std::bit_cast<float>(most);
 }
 
-float quantize_group(const float* x, int8_t* codes) {
+float quantize_group(const float* x, int16_t* codes) {
   const float most = magnitude_max(x, kInputGroup);
   const bool usable = std::isfinite(most) && most >= kSmallestMax;
-  const float inverse = usable ? 127.0f / most : 0.0f;
+  const float inverse = usable ? kLargestCode / most : 0.0f;
   for (int i = 0; i < kInputGroup; ++i) {
-    codes[i] = usable ? static_cast<int8_t>(std::nearbyint(x[i] * inverse)) : int8_t{0};
+    codes[i] = usable ? static_cast<int16_t>(std::nearbyint(x[i] * inverse)) : int16_t{0};
   }
-  if (usable) return most / 127.0f;
+  if (usable) return most / kLargestCode;
   return std::isfinite(most) ? 0.0f : std::nanf("");
 }
 
-float sum_codes(const int8_t* codes, int count) {
+float sum_codes(const int16_t* codes, int count) {
   int sum = 0;
   for (int i = 0; i < count; ++i) sum += codes[i];
   return static_cast<float>(sum);
@@ -46,7 +47,7 @@ void quantize(const float* x, int64_t x_stride, int64_t cols, int64_t row_begin,
               const QuantizedRows& out) {
   for (int64_t row = row_begin; row < row_end; ++row) {
     for (int64_t col = 0; col < cols; col += kInputGroup) {
-      int8_t* codes = out.codes + row * cols + col;
+      int16_t* codes = out.codes + row * cols + col;
       const int64_t group = (row * cols + col) / kInputGroup;
       out.scales[group] = quantize_group(x + row * x_stride + col, codes);
       out.half_sums[group * 2] = sum_codes(codes, kHalfGroup);
@@ -56,7 +57,7 @@ void quantize(const float* x, int64_t x_stride, int64_t cols, int64_t row_begin,
   }
 }
 
-float dot_codes(const int* weight_codes, const int8_t* codes) {
+float dot_codes(const int* weight_codes, const int16_t* codes) {
   int sum = 0;
   for (int i = 0; i < kHalfGroup; ++i) sum += weight_codes[i] * codes[i];
   return static_cast<float>(sum);
@@ -70,7 +71,7 @@ void multiply_quantized(const LinearTask& task, int64_t output) {
     const ref::WeightGroup group =
         ref::read_weight_group(task.dtype, task.weight + output * task.row_bytes, group_idx);
     for (int64_t row = 0; row < task.num_rows; ++row) {
-      const int8_t* codes = in.codes + row * task.cols + group_idx * kInputGroup;
+      const int16_t* codes = in.codes + row * task.cols + group_idx * kInputGroup;
       float sum = 0;
       for (int h = 0; h < 2; ++h) {
         const float half_sum = in.half_sums[(row * groups + group_idx) * 2 + h];
