@@ -19,6 +19,7 @@ struct EvalFlags {
   std::optional<std::string> file;
   std::optional<std::string> ids_file;
   int64_t max_tokens = std::numeric_limits<int64_t>::max();
+  int64_t num_last = std::numeric_limits<int64_t>::max();
   bool logprobs = false;
   bool json = false;
 };
@@ -33,7 +34,9 @@ void add_flags(FlagSet& set, EvalFlags& flags, bool& quiet) {
   set.text("-f,--file", flags.file, "text to score; - reads stdin");
   set.text("--ids", flags.ids_file, "JSON file {\"ids\": [...]} with token ids to score");
   set.integer("--tokens", flags.max_tokens, {2, std::numeric_limits<int64_t>::max()},
-              "score the first N tokens only [all]");
+              "read the first N tokens only [all]");
+  set.integer("--last", flags.num_last, {2, std::numeric_limits<int64_t>::max()},
+              "score the last N of the tokens read, after all before them [all]");
   set.toggle("--logprobs", flags.logprobs, "with --json, also what was found at each position");
   add_engine_flags(set, flags.model);
   set.toggle("--json", flags.json, "print one JSON object");
@@ -69,13 +72,13 @@ Result<std::vector<TokenId>> read_ids(const EvalFlags& flags, const std::string&
   return ids;
 }
 
-Result<ScoredText> score(const LoadedModel& loaded, std::span<const TokenId> ids,
+Result<ScoredText> score(const LoadedModel& loaded, std::span<const TokenId> ids, int64_t num_last,
                          Console& console) {
   ProgressLine progress(console, static_cast<int64_t>(ids.size()));
   GenerateOptions options;
   options.cancel = &interrupt::flag();
   options.on_prefill = [&](const PrefillProgress& state) { progress.update(state); };
-  return loaded.engine->score(ids, options);
+  return loaded.engine->score(ids, num_last, options);
 }
 
 }  // namespace
@@ -91,18 +94,19 @@ Result<ExitCode> cmd_eval_ppl(Arguments args, Console& console) {
       read_text_file(flags.ids_file ? *flags.ids_file : *flags.file, console.in));
   TRY(const LoadedModel loaded, load_model(flags.model, console));
   TRY(const std::vector<TokenId> ids, read_ids(flags, text, loaded));
-  TRY(const ScoredText scored, score(loaded, ids, console));
+  TRY(const ScoredText scored, score(loaded, ids, flags.num_last, console));
 
   const std::vector<float>& logprobs = scored.target_logprob;
   const double total = std::accumulate(logprobs.begin(), logprobs.end(), 0.0);
   const double perplexity = std::exp(-total / static_cast<double>(logprobs.size()));
   if (!flags.json) {
     char line[96];
-    std::snprintf(line, sizeof(line), "perplexity %.4f over %zu tokens\n", perplexity, ids.size());
+    std::snprintf(line, sizeof(line), "perplexity %.4f over %zu tokens\n", perplexity,
+                  scored.top1.size());
     console.out.write(line);
     return ExitCode::kOk;
   }
-  boost::json::object json{{"ppl", perplexity}, {"tokens", ids.size()}};
+  boost::json::object json{{"ppl", perplexity}, {"tokens", scored.top1.size()}};
   if (flags.logprobs) {
     json["target_logprob"] = boost::json::array(logprobs.begin(), logprobs.end());
     json["top1"] = json_ids(scored.top1);

@@ -108,7 +108,7 @@ struct Engine::Impl {
 
   Status check_prompt(std::span<const TokenId> prompt) const;
   void note_pages();
-  Status prefill(Sequence& sequence, std::span<const TokenId> prompt, LogitsWanted logits,
+  Status prefill(Sequence& sequence, std::span<const TokenId> prompt, int64_t num_logits,
                  const GenerateOptions& options, FunctionRef<void(const LogitRows&)> on_logits);
   Status answer(Sequence& sequence, std::span<const TokenId> prompt, const GenerateOptions& options,
                 std::vector<float>& logits, const Stopwatch& since_call, Generation& result);
@@ -179,8 +179,9 @@ void Engine::Impl::note_pages() {
 
 // Runs what of `prompt` the sequence does not hold yet, in chunks that end at multiples of the
 // chunk size.
+// The last `num_logits` tokens produce logits.
 Status Engine::Impl::prefill(Sequence& sequence, std::span<const TokenId> prompt,
-                             LogitsWanted logits, const GenerateOptions& options,
+                             int64_t num_logits, const GenerateOptions& options,
                              FunctionRef<void(const LogitRows&)> on_logits) {
   const Stopwatch watch;
   const auto total = static_cast<int64_t>(prompt.size());
@@ -201,7 +202,8 @@ Status Engine::Impl::prefill(Sequence& sequence, std::span<const TokenId> prompt
         .begin = static_cast<int32_t>(begin),
         .pages = sequence.pages(),
         .phase = Phase::kPrompt,
-        .logits = logits == LogitsWanted::kLast && end < total ? LogitsWanted::kNone : logits};
+        .num_logits =
+            static_cast<int32_t>(std::max(int64_t{0}, end - std::max(begin, total - num_logits)))};
     decoder.run_step({&chunk, 1}, *kv, pool, on_logits);
     sequence.append(chunk.tokens);
     if (options.on_prefill) {
@@ -228,8 +230,7 @@ Result<Generation> Engine::generate(Sequence& sequence, std::span<const TokenId>
   const auto keep_logits = [&](const LogitRows& rows) {
     std::copy_n(rows.values, logits.size(), logits.begin());
   };
-  const Status prefilled =
-      impl_->prefill(sequence, prompt, LogitsWanted::kLast, options, keep_logits);
+  const Status prefilled = impl_->prefill(sequence, prompt, 1, options, keep_logits);
   result.prompt_ms = result.ttft_ms = watch.ms();
   if (!prefilled.ok()) {
     if (prefilled.error().code != ErrorCode::kInterrupted) return prefilled.error();
@@ -282,38 +283,41 @@ void Engine::Impl::run_generated_token(Sequence& sequence, TokenId token,
                           .begin = static_cast<int32_t>(sequence.size()),
                           .pages = sequence.pages(),
                           .phase = Phase::kGenerate,
-                          .logits = LogitsWanted::kLast};
+                          .num_logits = 1};
   decoder.run_step({&step, 1}, *kv, pool, [&](const LogitRows& rows) {
     std::copy_n(rows.values, logits.size(), logits.begin());
   });
   sequence.append({&token, 1});
 }
 
-Result<ScoredText> Engine::score(std::span<const TokenId> ids, const GenerateOptions& options) {
+Result<ScoredText> Engine::score(std::span<const TokenId> ids, int64_t num_last,
+                                 const GenerateOptions& options) {
   TRY_STATUS(impl_->check_prompt(ids));
+  const size_t num_scored = std::min(static_cast<size_t>(num_last), ids.size());
   const auto vocab_size = static_cast<size_t>(impl_->model->config().vocab_size);
   ScoredText scored;
-  scored.target_logprob.resize(ids.size() - 1);
-  scored.top1.resize(ids.size());
+  scored.target_logprob.resize(num_scored - 1);
+  scored.top1.resize(num_scored);
   Sequence sequence(*impl_->kv);
   size_t scored_rows = 0;  // of earlier chunks and of this one
   const auto score_rows = [&](const LogitRows& rows) {
     impl_->pool.run(rows.num_rows, [&](int64_t row, int) {
-      const size_t position = scored_rows + static_cast<size_t>(row);
+      const size_t scored_idx = scored_rows + static_cast<size_t>(row);
+      const size_t position = ids.size() - num_scored + scored_idx;
       const bool has_target = position + 1 < ids.size();
       const RowScore score =
           score_row({rows.values + static_cast<size_t>(row) * vocab_size, vocab_size},
                     has_target ? std::optional(ids[position + 1]) : std::nullopt);
-      if (has_target) scored.target_logprob[position] = static_cast<float>(score.target_logprob);
-      scored.top1[position] = score.top1;
+      if (has_target) scored.target_logprob[scored_idx] = static_cast<float>(score.target_logprob);
+      scored.top1[scored_idx] = score.top1;
     });
     scored_rows += static_cast<size_t>(rows.num_rows);
   };
-  TRY_STATUS(impl_->prefill(sequence, ids, LogitsWanted::kAll, options, score_rows));
+  TRY_STATUS(impl_->prefill(sequence, ids, static_cast<int64_t>(num_scored), options, score_rows));
   for (size_t i = 0; i < scored.target_logprob.size(); ++i) {
     if (std::isfinite(scored.target_logprob[i])) continue;
     return fail(ErrorCode::kNumerical,
-                "logits at position %zu: expected finite numbers, found NaN or infinity", i);
+                "logits of scored token %zu: expected finite numbers, found NaN or infinity", i);
   }
   return scored;
 }

@@ -58,10 +58,10 @@ struct Generation {
   double predicted_ms = 0;  // decode steps after the first token
 };
 
-// Next-token log-probabilities of a given text.
+// Next-token log-probabilities at the last n positions of a given text.
 struct ScoredText {
-  std::vector<float> target_logprob;  // [ids - 1]: log p(ids[i + 1] | ids[0..i])
-  std::vector<TokenId> top1;          // [ids]: most likely token after position i
+  std::vector<float> target_logprob;  // [n - 1]: log p(next token | all before it)
+  std::vector<TokenId> top1;          // [n]: most likely token after each position
 };
 
 // One conversation's tokens and pages. Obtained from an Engine and usable with it alone.
@@ -87,9 +87,10 @@ class Engine {
                               const GenerateOptions& options);
   std::unique_ptr<Sequence> new_sequence();
 
-  // Scores a text with prompt arithmetic; `on_prefill` and `cancel` as above. kInterrupted when
-  // cancelled.
-  Result<ScoredText> score(std::span<const TokenId> ids, const GenerateOptions& options);
+  // Scores the last `num_last` positions of a text (all if it has fewer) with prompt arithmetic;
+  // `on_prefill` and `cancel` as above. kInterrupted when cancelled. Requires num_last >= 1.
+  Result<ScoredText> score(std::span<const TokenId> ids, int64_t num_last,
+                           const GenerateOptions& options);
 
  private:
   struct Impl;

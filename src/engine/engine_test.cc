@@ -154,12 +154,25 @@ TEST_F(EngineTest, PagesComeBackWhenASequenceEnds) {
 
 TEST_F(EngineTest, ScoringDoesNotDependOnTheChunk) {
   const std::vector<TokenId> ids = prompt_of(300);
-  const auto whole = engine_with({.chunk_tokens = 512, .context_tokens = 512})->score(ids, {});
-  const auto parts = engine_with({.chunk_tokens = 128, .context_tokens = 512})->score(ids, {});
+  const auto whole = engine_with({.chunk_tokens = 512, .context_tokens = 512})->score(ids, 300, {});
+  const auto parts = engine_with({.chunk_tokens = 128, .context_tokens = 512})->score(ids, 300, {});
   ASSERT_TRUE(whole.ok() && parts.ok());
   EXPECT_EQ(whole->target_logprob, parts->target_logprob);
   EXPECT_EQ(whole->top1, parts->top1);
   EXPECT_EQ(whole->target_logprob.size(), 299U);
+}
+
+TEST_F(EngineTest, ScoringTheLastTokensGivesTheEndOfScoringAll) {
+  const std::vector<TokenId> ids = prompt_of(300);
+  const auto engine = engine_with({.chunk_tokens = 128, .context_tokens = 512});
+  const auto all = engine->score(ids, 1000, {});
+  for (const int64_t count : {2, 44, 45, 172, 299, 300}) {
+    const auto last = engine->score(ids, count, {});
+    ASSERT_TRUE(last.ok());
+    EXPECT_EQ(last->target_logprob, std::vector<float>(all->target_logprob.end() - (count - 1),
+                                                       all->target_logprob.end()));
+    EXPECT_EQ(last->top1, std::vector<TokenId>(all->top1.end() - count, all->top1.end()));
+  }
 }
 
 }  // namespace

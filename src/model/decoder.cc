@@ -31,6 +31,7 @@ StepRows count_rows(std::span<const StepSequence> step) {
   StepRows rows;
   for (const StepSequence& sequence : step) {
     const auto num_tokens = static_cast<int64_t>(sequence.tokens.size());
+    CHECK(sequence.num_logits >= 0 && sequence.num_logits <= num_tokens);
     CHECK(sequence.phase == Phase::kGenerate ? num_tokens == 1 : rows.prompt == rows.all);
     if (sequence.phase == Phase::kPrompt) rows.prompt += num_tokens;
     rows.all += num_tokens;
@@ -287,15 +288,8 @@ void Decoder::Impl::produce_logits(std::span<const StepSequence> step,
   std::vector<int64_t> wanted;
   int64_t row = 0;
   for (const StepSequence& sequence : step) {
-    const auto num_tokens = static_cast<int64_t>(sequence.tokens.size());
-    for (int64_t i = 0; i < num_tokens; ++i) {
-      const bool is_last = i == num_tokens - 1;
-      if (sequence.logits == LogitsWanted::kAll ||
-          (sequence.logits == LogitsWanted::kLast && is_last)) {
-        wanted.push_back(row + i);
-      }
-    }
-    row += num_tokens;
+    row += static_cast<int64_t>(sequence.tokens.size());
+    for (int64_t i = sequence.num_logits; i > 0; --i) wanted.push_back(row - i);
   }
   const ElementwiseKernels& elementwise = *kernels.elementwise;
   for (size_t begin = 0; begin < wanted.size(); begin += kLogitRowsAtOnce) {

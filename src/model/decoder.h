@@ -16,15 +16,13 @@
 
 namespace winnow {
 
-enum class LogitsWanted { kNone, kLast, kAll };
-
 // One sequence's share of a step: new tokens at positions [begin, begin + tokens.size()).
 struct StepSequence {
   std::span<const TokenId> tokens;  // each in [0, vocab_size); exactly one for kGenerate
   int32_t begin = 0;
   std::span<const PageId> pages;  // logical order, covering begin + tokens.size() tokens
   Phase phase = Phase::kPrompt;
-  LogitsWanted logits = LogitsWanted::kNone;
+  int32_t num_logits = 0;  // how many of the last tokens want logits
 };
 
 // Logits of a few of the step's rows: [num_rows, vocab_size]. `row_idx` counts the wanted rows of

@@ -44,7 +44,7 @@ class StepRunner {
       while (sequence.pages.size() * kPageTokens < end)
         sequence.pages.push_back(kv_->take().value());
       step.push_back({part.tokens, static_cast<int32_t>(sequence.tokens.size()), sequence.pages,
-                      part.phase, LogitsWanted::kLast});
+                      part.phase, 1});
     }
     decoder_.run_step(step, *kv_, pool_, [&](const LogitRows& rows) {
       for (int64_t i = 0; i < rows.num_rows; ++i) {
