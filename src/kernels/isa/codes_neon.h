@@ -124,6 +124,10 @@ inline Float8 float8_broadcast(const float* p) { return float8_set(*p); }
 inline Float8 float8_twice_high(Float8 v) {
   return {vzip1q_f32(v.high, v.high), vzip2q_f32(v.high, v.high)};
 }
+// Every lane twice: the first or the last four lanes.
+inline Float8 float8_twice_low(Float8 v) {
+  return {vzip1q_f32(v.low, v.low), vzip2q_f32(v.low, v.low)};
+}
 inline float float8_sum(Float8 v) {
   const float32x4_t four = vaddq_f32(v.low, v.high);
   const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
