@@ -6,6 +6,8 @@
 #include <fstream>
 #include <string>
 
+#include "base/cgroup.h"
+
 namespace winnow {
 namespace {
 
@@ -22,24 +24,11 @@ int64_t meminfo_bytes(const std::string& name) {
   return -1;
 }
 
-// A file that holds one number, or -1 if there is none ("max").
-int64_t number_in(const char* path) {
-  int64_t value = -1;
-  std::ifstream file(path);
-  return file >> value ? value : -1;
-}
-
-int64_t cgroup_available_bytes() {
-  const int64_t limit = number_in("/sys/fs/cgroup/memory.max");
-  const int64_t used = number_in("/sys/fs/cgroup/memory.current");
-  return limit >= 0 && used >= 0 ? std::max<int64_t>(0, limit - used) : INT64_MAX;
-}
-
 }  // namespace
 
 int64_t available_memory_bytes() {
   const int64_t system = meminfo_bytes("MemAvailable:");
-  return std::min(system >= 0 ? system : INT64_MAX, cgroup_available_bytes());
+  return std::min(system >= 0 ? system : INT64_MAX, cgroup_memory_available());
 }
 
 int64_t peak_resident_bytes() {

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <sstream>
-#include <string>
+#include <system_error>
 
+#include "base/cgroup.h"
 #include "base/check.h"
 
 namespace winnow {
@@ -35,22 +34,6 @@ bool spin_until(Done done) {
   return done();
 }
 
-// CPUs allowed by a cgroup v2 or v1 quota, or a negative number if there is none.
-double cgroup_cpus() {
-  std::string quota;
-  double period = 0;
-  if (std::ifstream v2("/sys/fs/cgroup/cpu.max"); v2 >> quota >> period) {
-    return quota == "max" || period <= 0 ? -1.0 : std::strtod(quota.c_str(), nullptr) / period;
-  }
-  double quota_us = -1;
-  std::ifstream v1_quota("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  std::ifstream v1_period("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  if (v1_quota >> quota_us && v1_period >> period && quota_us > 0 && period > 0) {
-    return quota_us / period;
-  }
-  return -1;
-}
-
 }  // namespace
 
 int usable_threads() {
@@ -59,16 +42,18 @@ int usable_threads() {
   if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
     threads = std::min(threads, std::max(1, CPU_COUNT(&allowed)));
   }
-  if (const double quota = cgroup_cpus(); quota > 0) {
-    threads = std::min(threads, std::max(1, static_cast<int>(std::ceil(quota))));
-  }
-  return threads;
+  const double quota = std::ceil(cgroup_cpu_limit());
+  return quota < threads ? std::max(1, static_cast<int>(quota)) : threads;
 }
 
 ThreadPool::ThreadPool(int num_threads) {
   CHECK(num_threads >= 1);
   workers_.reserve(static_cast<size_t>(num_threads) - 1);
-  for (int i = 1; i < num_threads; ++i) workers_.emplace_back([this, i] { work(i); });
+  try {
+    for (int i = 1; i < num_threads; ++i) workers_.emplace_back([this, i] { work(i); });
+  } catch (const std::system_error&) {
+    // The system allows no more threads: the pool keeps those it has.
+  }
 }
 
 ThreadPool::~ThreadPool() {

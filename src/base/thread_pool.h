@@ -19,7 +19,9 @@ namespace winnow {
 // run().
 class ThreadPool {
  public:
-  explicit ThreadPool(int num_threads);  // Requires num_threads >= 1.
+  // Starts num_threads - 1 threads, or as many as the system allows: num_threads() tells. Requires
+  // num_threads >= 1.
+  explicit ThreadPool(int num_threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;

@@ -1,7 +1,9 @@
 #include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <chrono>
 #include <ctime>
 #include <vector>
 
@@ -31,7 +33,29 @@ TEST(ThreadPool, ManyShortRegionsInARowAllComplete) {
   EXPECT_EQ(sum, 20000 * 6);
 }
 
-TEST(ThreadPool, UsableThreadsIsPositive) { EXPECT_GE(usable_threads(), 1); }
+TEST(ThreadPool, UsableThreadsFollowTheAffinityOfTheProcess) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int cpu = 0; CPU_COUNT(&one) == 0; ++cpu) {
+    if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
+  }
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  EXPECT_EQ(usable_threads(), 1);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
+  EXPECT_LE(usable_threads(), CPU_COUNT(&before));
+}
+
+// CPU time, not wall time: an idle pool must not spin on.
+TEST(ThreadPool, AnIdlePoolBurnsNothing) {
+  ThreadPool pool(4);
+  pool.run(8, [](int64_t, int) {});
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const std::clock_t begin = std::clock();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_LT(std::clock() - begin, CLOCKS_PER_SEC / 20);
+}
 
 }  // namespace
 }  // namespace winnow
