@@ -31,10 +31,11 @@ CpuFeatures detect() {
   CpuFeatures cpu;
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  cpu.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-  cpu.avx512 = cpu.avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-               __builtin_cpu_supports("avx512vnni");
+  cpu.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+             __builtin_cpu_supports("f16c");
+  cpu.avx512 = cpu.avx2 && __builtin_cpu_supports("avx512f") &&
+               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
   cpu.avx512_bf16 = cpu.avx512 && __builtin_cpu_supports("avx512bf16");
   cpu.amx = cpu.avx512_bf16 && cpu_has_amx() && request_tile_registers();
 #elif defined(__aarch64__)

@@ -38,34 +38,46 @@ std::span<const Isa> known_isas() { return kKnown; }
 bool cpu_supports(Isa isa) {
   const CpuFeatures& cpu = cpu_features();
   switch (isa) {
-    case Isa::kScalar: return true;
-    case Isa::kAvx2: return cpu.avx2;
-    case Isa::kAvx512: return cpu.avx512;
-    case Isa::kAvx512Bf16: return cpu.avx512_bf16;
-    case Isa::kAmx: return cpu.amx;
-    case Isa::kNeon: return cpu.neon;
+    case Isa::kScalar:
+      return true;
+    case Isa::kAvx2:
+      return cpu.avx2;
+    case Isa::kAvx512:
+      return cpu.avx512;
+    case Isa::kAvx512Bf16:
+      return cpu.avx512_bf16;
+    case Isa::kAmx:
+      return cpu.amx;
+    case Isa::kNeon:
+      return cpu.neon;
   }
   return false;
 }
 
 const KernelTable& kernel_table(Isa isa) {
-  static const KernelTable scalar{Isa::kScalar, &linear_kernels_scalar(), &attention_kernels_scalar(),
-                                  &elementwise_kernels_scalar()};
+  static const KernelTable scalar{Isa::kScalar, &linear_kernels_scalar(),
+                                  &attention_kernels_scalar(), &elementwise_kernels_scalar()};
 #if defined(__x86_64__)
   static const KernelTable avx2{Isa::kAvx2, &linear_kernels_avx2(), &attention_kernels_avx2(),
                                 &elementwise_kernels_avx2()};
-  static const KernelTable avx512{Isa::kAvx512, &linear_kernels_avx512(), &attention_kernels_avx512(),
-                                  &elementwise_kernels_avx512()};
+  static const KernelTable avx512{Isa::kAvx512, &linear_kernels_avx512(),
+                                  &attention_kernels_avx512(), &elementwise_kernels_avx512()};
   static const KernelTable avx512_bf16{Isa::kAvx512Bf16, &linear_kernels_avx512bf16(),
-                                       &attention_kernels_avx512bf16(), &elementwise_kernels_avx512()};
+                                       &attention_kernels_avx512bf16(),
+                                       &elementwise_kernels_avx512()};
   static const KernelTable amx{Isa::kAmx, &linear_kernels_amx(), &attention_kernels_amx(),
                                &elementwise_kernels_avx512()};
   switch (isa) {
-    case Isa::kAvx2: return avx2;
-    case Isa::kAvx512: return avx512;
-    case Isa::kAvx512Bf16: return avx512_bf16;
-    case Isa::kAmx: return amx;
-    default: return scalar;
+    case Isa::kAvx2:
+      return avx2;
+    case Isa::kAvx512:
+      return avx512;
+    case Isa::kAvx512Bf16:
+      return avx512_bf16;
+    case Isa::kAmx:
+      return amx;
+    default:
+      return scalar;
   }
 #elif defined(__aarch64__)
   static const KernelTable neon{Isa::kNeon, &linear_kernels_neon(), &attention_kernels_neon(),
@@ -88,7 +100,8 @@ Result<const KernelTable*> select_kernels(std::string_view forced) {
   for (const Isa isa : kKnown) {
     if (isa_name(isa) != forced) continue;
     if (cpu_supports(isa)) return &kernel_table(isa);
-    return fail(ErrorCode::kUnsupported, "WINNOW_ISA=%s: this CPU does not have it", isa_name(isa).data());
+    return fail(ErrorCode::kUnsupported, "WINNOW_ISA=%s: this CPU does not have it",
+                isa_name(isa).data());
   }
   return fail(ErrorCode::kInvalidArgument, "WINNOW_ISA=%.*s: unknown; expected one of: %s",
               static_cast<int>(forced.size()), forced.data(), known_names().c_str());

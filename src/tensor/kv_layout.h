@@ -1,8 +1,8 @@
-// Where every number of a KV page lies. A page holds kPageTokens tokens of one layer, all KV heads, in
-// the order the kernels read, followed by room for the summaries of its selection blocks.
+// Where every number of a KV page lies. A page holds kPageTokens tokens of one layer, all KV heads,
+// in the order the kernels read, followed by room for the summaries of its selection blocks.
 //
-// Elements are 16-bit (bf16 or f16) and interleaved in pairs, the order in which a 16-bit dot-product instruction
-// or an AMX tile takes its second operand:
+// Elements are 16-bit (bf16 or f16) and interleaved in pairs, the order in which a 16-bit
+// dot-product instruction or an AMX tile takes its second operand:
 //   K of one head: [token group of 16][head_dim / 2][16 tokens][2 neighbouring dims]
 //   V of one head: [dim group of 16][kPageTokens / 2][16 dims][2 neighbouring tokens]
 // Heads follow each other: K head 0, V head 0, K head 1, ...
@@ -39,7 +39,8 @@ struct KvLayout {
   int64_t v_offset(int kv_head) const { return k_offset(kv_head) + matrix_bytes(); }
   // Block means of one head: K then V, each [kPageTokens / block_tokens][head_dim] f32.
   int64_t means_offset(int kv_head) const { return k_offset(kv_heads) + kv_head * means_bytes(); }
-  // Key sketches of one head: [kPageTokens][sketch_rank] int8, then two f32 scales (one per 64 keys).
+  // Key sketches of one head: [kPageTokens][sketch_rank] int8, then two f32 scales (one per 64
+  // keys).
   int64_t sketch_offset(int kv_head) const {
     return means_offset(kv_heads) + kv_head * sketch_bytes();
   }
