@@ -1,5 +1,5 @@
-// How the interpreter gives up. These exceptions never leave src/jinja: Template turns them into
-// Results.
+// How the interpreter gives up. These exceptions never leave src/jinja: Template and build.h turn
+// them into Results.
 #pragma once
 
 #include <string>

@@ -42,15 +42,14 @@ Result<Template> Template::parse(std::string_view source) {
   }
 }
 
-std::variant<Rendering, RenderFailure> Template::render(const Dict& variables, const std::tm& now,
+std::variant<Rendering, RenderFailure> Template::render(std::span<const Variable> variables,
+                                                        const std::tm& now,
                                                         const Limits& limits) const {
   Runtime runtime(limits, now);
-  auto globals = std::make_shared<Scope>(nullptr);
-  add_globals(*globals);
-  for (const auto& [name, value] : variables.entries) {
-    if (name.text()) globals->set(name.text()->view(), value);
-  }
   try {
+    auto globals = std::make_shared<Scope>(nullptr);
+    add_globals(*globals);
+    for (const Variable& variable : variables) globals->set(variable.name, variable.value);
     auto scope = std::make_shared<Scope>(globals);
     Text out;
     Evaluator(runtime, scope).run(impl_->body, out);

@@ -5,8 +5,10 @@
 
 #include <ctime>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "base/result.h"
 #include "jinja/rendered_text.h"
@@ -14,6 +16,11 @@
 #include "jinja/value.h"
 
 namespace winnow::jinja {
+
+struct Variable {
+  std::string name;
+  Value value;
+};
 
 struct Rendering {
   RenderedText output;
@@ -34,8 +41,9 @@ class Template {
   Template(Template&&) noexcept;
   Template& operator=(Template&&) noexcept;
 
-  // `now` is what strftime_now shows.
-  std::variant<Rendering, RenderFailure> render(const Dict& variables, const std::tm& now,
+  // Of variables with the same name the last counts. `now` is what strftime_now shows.
+  std::variant<Rendering, RenderFailure> render(std::span<const Variable> variables,
+                                                const std::tm& now,
                                                 const Limits& limits = {}) const;
 
  private:

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-#include "jinja/from_json.h"
+#include "jinja/build.h"
 
 namespace winnow::jinja {
 namespace {
@@ -33,13 +33,12 @@ std::tm golden_time() {
   return now;
 }
 
-Dict to_variables(const json::object& context) {
-  Dict variables;
+std::vector<Variable> to_variables(const json::object& context) {
+  std::vector<Variable> variables;
   for (const auto& member : context) {
     const bool is_piece = member.key() == "bos_token" || member.key() == "eos_token";
-    variables.set(
-        Value::template_text(member.key()),
-        is_piece ? Value::template_text(member.value().as_string()) : from_json(member.value()));
+    variables.push_back({member.key(), is_piece ? Value::template_text(member.value().as_string())
+                                                : from_json(member.value()).value()});
   }
   return variables;
 }
@@ -197,6 +196,26 @@ TEST(Template, NoTemplateRunsOrWritesWithoutBound) {
   std::string chain = "{{ 1";
   for (int i = 0; i < 50'000; ++i) chain += " + 1";
   EXPECT_NE(error(chain + " }}").find("deep"), std::string::npos);
+}
+
+TEST(Template, AReplacedValueGivesItsWeightBack) {
+  EXPECT_EQ(
+      run("{% set row = range(1000) | list %}{% set ns = namespace(l=0) %}"
+          "{% for i in range(30) %}{% set ns.l = [row] * 1000 %}{% endfor %}{{ ns.l | length }}",
+          {})
+          .text,
+      "1000");
+}
+
+TEST(Template, VariablesTogetherMayWeighMoreThanOneValue) {
+  const Value row = build_list(std::vector<Value>(4000, Value::number(1))).value();
+  const Value heavy = build_list(std::vector<Value>(4000, row)).value();
+  EXPECT_FALSE(build_list({heavy, heavy}).ok());
+  const std::vector<Variable> variables = {{"a", heavy}, {"b", heavy}};
+  const auto rendered =
+      Template::parse("{{ a | length + b | length }}")->render(variables, golden_time());
+  ASSERT_TRUE(std::holds_alternative<Rendering>(rendered));
+  EXPECT_EQ(std::get<Rendering>(rendered).output.text, "8000");
 }
 
 TEST(Template, ValuesThatReferToThemselvesAreReleased) {

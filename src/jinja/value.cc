@@ -143,11 +143,13 @@ const Value* Dict::find(std::string_view key) const {
 void Dict::set(Value key, Value value) {
   require_hashable(key);
   depth = deeper(deeper(depth, value), key);
-  weight = heavier(heavier(weight, value), key);
   if (const auto index = index_of(key)) {
-    entries[*index].second = std::move(value);
+    Value& old = entries[*index].second;
+    weight = heavier(weight - old.weight(), value);
+    old = std::move(value);
     return;
   }
+  weight = heavier(heavier(weight, value), key);
   entries.emplace_back(std::move(key), std::move(value));
   if (const Text* text = entries.back().first.text())
     text_index_.emplace(text->view(), entries.size() - 1);

@@ -6,10 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "jinja/errors.h"
-#include "jinja/from_json.h"
-#include "jinja/json_text.h"
-#include "jinja/runtime.h"
+#include "jinja/build.h"
 
 namespace winnow {
 namespace {
@@ -66,65 +63,62 @@ std::optional<json::value> parsed_arguments(const json::string& text) {
   return value;
 }
 
+using Entries = std::vector<std::pair<Value, Value>>;
+
 Value template_key(std::string_view key) { return Value::template_text(key); }
+Value data_text(std::string bytes) { return Value(Text(std::move(bytes), Origin::kData)); }
 
-Value share(std::shared_ptr<Dict> dict) {
-  return Value(std::shared_ptr<const Dict>(std::move(dict)));
-}
-
-std::string arguments_text(const json::value& arguments) {
-  if (arguments.is_string()) return std::string(arguments.get_string());
-  jinja::Runtime runtime(jinja::Limits{}, std::tm{});
-  return jinja::to_json(runtime, jinja::from_json(arguments), jinja::JsonStyle{});
-}
-
-Value arguments_value(const json::value& arguments, const MessageForm& form) {
-  if (form.arguments_as_text) return Value(Text(arguments_text(arguments), Origin::kData));
+Result<Value> arguments_value(const json::value& arguments, const MessageForm& form) {
+  if (form.arguments_as_text) {
+    if (arguments.is_string()) return data_text(std::string(arguments.get_string()));
+    TRY(std::string text, jinja::python_json(arguments));
+    return data_text(std::move(text));
+  }
   if (!arguments.is_string()) return jinja::from_json(arguments);
   const auto parsed = parsed_arguments(arguments.get_string());
   return jinja::from_json(parsed ? *parsed : arguments);
 }
 
 // A tool call, or its `function`: the same thing again with its arguments in the right form.
-Value tool_call_value(const json::value& call, const MessageForm& form) {
+Result<Value> tool_call_value(const json::value& call, const MessageForm& form) {
   if (!call.is_object()) return jinja::from_json(call);
-  auto dict = std::make_shared<Dict>();
+  Entries entries;
   for (const auto& member : call.get_object()) {
-    Value value;
-    if (member.key() == "arguments") {
-      value = arguments_value(member.value(), form);
-    } else if (member.key() == "function") {
-      value = tool_call_value(member.value(), MessageForm(form));
-    } else {
-      value = jinja::from_json(member.value());
-    }
-    dict->set(Value(Text(std::string(member.key()), Origin::kData)), std::move(value));
+    const auto convert = [&]() -> Result<Value> {
+      if (member.key() == "arguments") return arguments_value(member.value(), form);
+      if (member.key() == "function") return tool_call_value(member.value(), form);
+      return jinja::from_json(member.value());
+    };
+    TRY(Value value, convert());
+    entries.emplace_back(data_text(member.key()), std::move(value));
   }
-  return share(std::move(dict));
+  return jinja::build_dict(std::move(entries));
 }
 
-Value tool_calls_value(const json::array& calls, const MessageForm& form) {
+Result<Value> tool_calls_value(const json::array& calls, const MessageForm& form) {
   std::vector<Value> items;
-  for (const json::value& call : calls) items.push_back(tool_call_value(call, form));
-  return jinja::make_list(std::move(items));
+  for (const json::value& call : calls) {
+    TRY(Value item, tool_call_value(call, form));
+    items.push_back(std::move(item));
+  }
+  return jinja::build_list(std::move(items));
 }
 
-Value text_part(const json::value& text) {
-  auto part = std::make_shared<Dict>();
-  part->set(template_key("type"), Value::template_text("text"));
-  part->set(template_key("text"), jinja::from_json(text));
-  return jinja::make_list({share(std::move(part))});
+Result<Value> text_part(const json::string& text) {
+  TRY(Value part, jinja::build_dict({{template_key("type"), Value::template_text("text")},
+                                     {template_key("text"), data_text(std::string(text))}}));
+  return jinja::build_list({std::move(part)});
 }
 
-Value content_value(const json::value* content, const MessageForm& form) {
+Result<Value> content_value(const json::value* content, const MessageForm& form) {
   if (!content || content->is_null()) {
     return form.null_as_empty ? Value(Text()) : Value(jinja::None{}).with_origin(Origin::kData);
   }
-  if (content->is_string() && form.text_as_parts) return text_part(*content);
+  if (content->is_string() && form.text_as_parts) return text_part(content->get_string());
   if (content->is_array() && form.parts_joined) {
     std::string joined;
     for (const json::value& part : content->get_array()) joined += part.at("text").get_string();
-    return Value(Text(std::move(joined), Origin::kData));
+    return data_text(std::move(joined));
   }
   return jinja::from_json(*content);
 }
@@ -135,35 +129,40 @@ Value role_value(const json::string& role) {
 }
 
 // Reasoning goes by several names; templates read the first two of these.
-void add_reasoning(const json::object& message, Dict& dict) {
+Status add_reasoning(const json::object& message, Entries& entries) {
   for (const char* name : {"reasoning_content", "thinking", "reasoning"}) {
     const json::value* reasoning = message.if_contains(name);
     if (!reasoning || reasoning->is_null()) continue;
-    if (!dict.find(std::string_view("thinking")))
-      dict.set(template_key("thinking"), jinja::from_json(*reasoning));
-    dict.set(template_key("reasoning_content"), jinja::from_json(*reasoning));
-    return;
+    TRY(const Value value, jinja::from_json(*reasoning));
+    const json::value* thinking = message.if_contains("thinking");
+    if (!thinking || thinking->is_null()) entries.emplace_back(template_key("thinking"), value);
+    entries.emplace_back(template_key("reasoning_content"), value);
+    return Ok{};
   }
+  return Ok{};
 }
 
-Value message_value(const json::object& message, const MessageForm& form) {
-  auto dict = std::make_shared<Dict>();
+Result<Value> message_value(const json::object& message, const MessageForm& form) {
+  Entries entries;
   for (const auto& member : message) {
     const std::string_view key = member.key();
     const json::value& value = member.value();
     const bool no_calls = key == "tool_calls" && value.is_array() && value.get_array().empty();
     if (key == "content" || value.is_null() || no_calls) continue;
     if (key == "role") {
-      dict->set(template_key("role"), role_value(value.get_string()));
-      dict->set(template_key("content"), content_value(message.if_contains("content"), form));
+      TRY(Value content, content_value(message.if_contains("content"), form));
+      entries.emplace_back(template_key("role"), role_value(value.get_string()));
+      entries.emplace_back(template_key("content"), std::move(content));
     } else if (key == "tool_calls" && value.is_array()) {
-      dict->set(template_key(key), tool_calls_value(value.get_array(), form));
+      TRY(Value calls, tool_calls_value(value.get_array(), form));
+      entries.emplace_back(template_key(key), std::move(calls));
     } else {
-      dict->set(Value(Text(std::string(key), Origin::kData)), jinja::from_json(value));
+      TRY(Value converted, jinja::from_json(value));
+      entries.emplace_back(data_text(std::string(key)), std::move(converted));
     }
   }
-  add_reasoning(message, *dict);
-  return share(std::move(dict));
+  TRY_STATUS(add_reasoning(message, entries));
+  return jinja::build_dict(std::move(entries));
 }
 
 }  // namespace
@@ -193,14 +192,17 @@ Result<MessageTraits> check_messages(const json::array& messages) {
 }
 
 Result<Value> to_template_messages(const json::array& messages, const MessageForm& form) {
-  try {
-    std::vector<Value> items;
-    for (const json::value& message : messages)
-      items.push_back(message_value(message.get_object(), form));
-    return Value(jinja::make_list(std::move(items)));
-  } catch (const jinja::TemplateError& error) {
-    return Error{error.code, "messages: " + error.message};
+  std::vector<Value> items;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    auto item = message_value(messages[i].get_object(), form);
+    if (!item.ok()) {
+      return fail(item.error().code, "messages[%zu]: %s", i, item.error().message.c_str());
+    }
+    items.push_back(std::move(item).value());
   }
+  auto list = jinja::build_list(std::move(items));
+  if (!list.ok()) return fail(list.error().code, "messages: %s", list.error().message.c_str());
+  return list;
 }
 
 }  // namespace winnow

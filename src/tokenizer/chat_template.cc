@@ -5,18 +5,18 @@
 #include <variant>
 #include <vector>
 
-#include "jinja/errors.h"
-#include "jinja/from_json.h"
+#include "base/escape.h"
+#include "jinja/build.h"
 #include "jinja/template.h"
 #include "tokenizer/chat_messages.h"
 
 namespace winnow {
 namespace {
 
-using jinja::Dict;
 using jinja::RenderFailure;
 using jinja::Rendering;
 using jinja::Value;
+using jinja::Variable;
 using Outcome = std::variant<Rendering, RenderFailure>;
 
 std::tm local_time() {
@@ -26,23 +26,31 @@ std::tm local_time() {
   return now;
 }
 
-// Everything but the messages.
-Result<Dict> make_variables(const ChatTemplateInput& input) {
-  try {
-    Dict variables;
-    const auto set = [&](std::string_view name, Value value) {
-      variables.set(Value::template_text(name), std::move(value));
-    };
-    set("documents", jinja::None{});
-    for (const auto& member : input.extra) set(member.key(), jinja::from_json(member.value()));
-    set("tools", input.tools.empty() ? Value(jinja::None{}) : jinja::from_json(input.tools));
-    set("add_generation_prompt", input.add_generation_prompt);
-    set("bos_token", Value::template_text(input.bos_token));
-    set("eos_token", Value::template_text(input.eos_token));
-    return variables;
-  } catch (const jinja::TemplateError& error) {
-    return Error{error.code, "tools or template variables: " + error.message};
+Result<Variable> json_variable(std::string_view name, const boost::json::value& json) {
+  auto value = jinja::from_json(json);
+  if (!value.ok()) {
+    return fail(value.error().code, "template variable '%s': %s", escaped(name, 80).c_str(),
+                value.error().message.c_str());
   }
+  return Variable{std::string(name), std::move(value).value()};
+}
+
+// Everything but the messages.
+Result<std::vector<Variable>> make_variables(const ChatTemplateInput& input) {
+  std::vector<Variable> variables = {{"documents", jinja::None{}}};
+  for (const auto& member : input.extra) {
+    TRY(Variable variable, json_variable(member.key(), member.value()));
+    variables.push_back(std::move(variable));
+  }
+  Variable tools{"tools", jinja::None{}};
+  if (!input.tools.empty()) {
+    TRY(tools, json_variable("tools", input.tools));
+  }
+  variables.push_back(std::move(tools));
+  variables.push_back({"add_generation_prompt", input.add_generation_prompt});
+  variables.push_back({"bos_token", Value::template_text(input.bos_token)});
+  variables.push_back({"eos_token", Value::template_text(input.eos_token)});
+  return variables;
 }
 
 // The forms worth trying, most faithful first.
@@ -76,10 +84,9 @@ struct ChatTemplate::Impl {
   jinja::Template source;
   bool wants_parts = false;  // reads content only as a list of parts
 
-  Outcome render(const Dict& variables, Value messages, const std::tm& now) const {
-    Dict all = variables;
-    all.set(Value::template_text("messages"), std::move(messages));
-    return source.render(all, now);
+  Outcome render(std::vector<Variable> variables, Value messages, const std::tm& now) const {
+    variables.push_back({"messages", std::move(messages)});
+    return source.render(variables, now);
   }
   // Whether the content of a lone user message reaches the output.
   bool shows_content(const MessageForm& form) const;
@@ -111,7 +118,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
 
 Result<RenderedText> ChatTemplate::render(const ChatTemplateInput& input) const {
   TRY(const MessageTraits traits, check_messages(input.messages));
-  TRY(const Dict variables, make_variables(input));
+  TRY(const std::vector<Variable> variables, make_variables(input));
   const std::tm now = input.now ? *input.now : local_time();
   std::optional<Rendering> fallback;
   std::optional<Error> first_error;

@@ -3,9 +3,11 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <new>
 #include <optional>
 #include <string>
 
+#include "base/check.h"
 #include "base/escape.h"
 #include "tokenizer/pretokenize_tables.h"
 #include "tokenizer/utf8.h"
@@ -58,8 +60,10 @@ struct PretokenizeScratch::Impl {
 };
 
 PretokenizeScratch::PretokenizeScratch() : impl_(std::make_unique<Impl>()) {
-  // The patterns are linear, so a limit on steps would only refuse long texts.
+  // The patterns are linear, so a limit would only refuse long texts.
   pcre2_set_match_limit(impl_->context.get(), UINT32_MAX);
+  pcre2_set_depth_limit(impl_->context.get(), UINT32_MAX);
+  pcre2_set_heap_limit(impl_->context.get(), UINT32_MAX);
 }
 PretokenizeScratch::~PretokenizeScratch() = default;
 
@@ -88,14 +92,25 @@ class Pretokenizer::Pattern {
   // The first non-empty match at or after `from`.
   std::optional<Span> find(std::string_view text, size_t from, pcre2_match_data* match,
                            pcre2_match_context* context) const {
-    const int rc = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
-                               from, PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, match, context);
+    constexpr uint32_t kOptions = PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY;
+    int rc = match_with(kOptions, text, from, match, context);
+    // The just-in-time compiler's stack is small; the interpreter takes what it needs.
+    if (rc < 0 && rc != PCRE2_ERROR_NOMATCH)
+      rc = match_with(kOptions | PCRE2_NO_JIT, text, from, match, context);
+    if (rc == PCRE2_ERROR_NOMEMORY) throw std::bad_alloc();
+    CHECK(rc >= 0 || rc == PCRE2_ERROR_NOMATCH);
     if (rc < 0) return std::nullopt;
     const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer(match);
     return Span{offsets[0], offsets[1]};
   }
 
  private:
+  int match_with(uint32_t options, std::string_view text, size_t from, pcre2_match_data* match,
+                 pcre2_match_context* context) const {
+    return pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
+                       options, match, context);
+  }
+
   std::unique_ptr<pcre2_code, FreeCode> code_;
 };
 

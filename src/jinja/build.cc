@@ -1,6 +1,7 @@
-#include "jinja/from_json.h"
+#include "jinja/build.h"
 
 #include "jinja/errors.h"
+#include "jinja/json_text.h"
 
 namespace winnow::jinja {
 namespace {
@@ -38,8 +39,39 @@ Value convert(const boost::json::value& json, int depth) {
   return Value(std::shared_ptr<const Dict>(std::move(dict)));
 }
 
+// What build() returns, or the error it threw.
+template <class Build>
+auto caught(const Build& build) -> Result<decltype(build())> {
+  try {
+    return build();
+  } catch (const TemplateError& error) {
+    return Error{error.code, error.message};
+  }
+}
+
 }  // namespace
 
-Value from_json(const boost::json::value& json) { return convert(json, 1); }
+Result<Value> from_json(const boost::json::value& json) {
+  return caught([&] { return convert(json, 1); });
+}
+
+Result<Value> build_list(std::vector<Value> items) {
+  return caught([&] { return Value(make_list(std::move(items))); });
+}
+
+Result<Value> build_dict(std::vector<std::pair<Value, Value>> entries) {
+  return caught([&] {
+    auto dict = std::make_shared<Dict>();
+    for (auto& [key, value] : entries) dict->set(std::move(key), std::move(value));
+    return Value(std::shared_ptr<const Dict>(std::move(dict)));
+  });
+}
+
+Result<std::string> python_json(const boost::json::value& json) {
+  return caught([&] {
+    Runtime runtime(Limits{}, std::tm{});
+    return to_json(runtime, convert(json, 1), JsonStyle{});
+  });
+}
 
 }  // namespace winnow::jinja
