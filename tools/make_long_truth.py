@@ -7,9 +7,8 @@ probable token, in the layout of the shorter truth files (values belong to the e
     make_long_truth.py [--models DIR] [--quality DIR] [NAME...]
 
 --models: the folder of the real model files (tools/get_models). The ids of a file that exists are kept and
-only the values made again; for a new one, --quality names the folder that holds qwen-code-16384.json and
-qwen-needles-8192-seed0.json, and the Gemma texts come from Python's own documentation and sources, through
-the vocabulary in the model file.
+only the values made again; for a new one, --quality names the folder that holds qwen-needles-8192-seed0.json, and the Gemma texts come
+from Python's own documentation and sources, through the vocabulary in the model file.
 
 Needs: numpy, gguf; for the Gemma texts also sentencepiece and protobuf.
 """
@@ -79,10 +78,6 @@ def quality_set(args, name):
         return json.load(f)
 
 
-def quality_ids(args, name):
-    return quality_set(args, name)["ids"]
-
-
 def needle_ids(args, name):
     """The document, then every question and its answer, which must be fetched from far back."""
     needles = quality_set(args, name)
@@ -96,18 +91,13 @@ def needle_ids(args, name):
 TEXTS = {
     "qwen0.5b-needles-8192": (
         QWEN,
-        "shared quality set, qwen-needles-8192-seed0.json, followed by all its questions with their answers",
+        "qwen-needles-8192-seed0.json (facts hidden in a long text), followed by all its questions with their answers",
         lambda args, w: needle_ids(args, "qwen-needles-8192-seed0.json"),
     ),
     "gemma3-code-8192": (
         GEMMA,
         f"sources of Python {sys.version_info.major}.{sys.version_info.minor}",
         lambda args, w: gemma_ids(w, python_sources(), 8192),
-    ),
-    "qwen0.5b-code-16384": (
-        QWEN,
-        "shared quality set, qwen-code-16384.json",
-        lambda args, w: quality_ids(args, "qwen-code-16384.json"),
     ),
     "gemma3-prose-12288": (
         GEMMA,

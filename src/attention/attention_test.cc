@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstring>
 
-#include "attention/attention_case.h"
+#include "support/attention_case.h"
 #include "support/each_isa.h"
 
 namespace winnow {

@@ -2,8 +2,10 @@
 // (tests/golden/truth).
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 
 #include "engine/engine.h"
 #include "support/golden.h"
@@ -57,6 +59,16 @@ TEST_P(Truth, RealModelsScoreTextAsTheReferenceDoes) {
   EXPECT_LE(difference.mean_logprob, 0.05);
 }
 
+// The golden file's name without folder, dashes and end: truth/truth-gemma3-code-1024.json is
+// truth_gemma3_code_1024.
+std::string name_of(const testing::TestParamInfo<Truth::ParamType>& info) {
+  std::string name = std::filesystem::path(info.param.first).stem();
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return name;
+}
+
 constexpr const char* kSmolLm2 = "smollm2-135m-instruct-q4_1.gguf";
 constexpr const char* kGemma3 = "gemma-3-270m-q4_k_m.gguf";
 constexpr const char* kQwen = "qwen2.5-coder-0.5b-instruct.gguf";
@@ -69,8 +81,10 @@ INSTANTIATE_TEST_SUITE_P(Models, Truth,
                                          std::pair{"truth/truth-qwen0.5b-code-1024.json", kQwen},
                                          std::pair{"truth/truth-qwen0.5b-prose-1024.json", kQwen},
                                          std::pair{"truth/long-gemma3-code-8192.json", kGemma3},
-                                         std::pair{"truth/long-qwen0.5b-needles-8192.json",
-                                                   kQwen}));
+                                         std::pair{"truth/long-gemma3-prose-12288.json", kGemma3},
+                                         std::pair{"truth/long-gemma3-prose-32768.json", kGemma3},
+                                         std::pair{"truth/long-qwen0.5b-needles-8192.json", kQwen}),
+                         name_of);
 
 }  // namespace
 }  // namespace winnow
