@@ -22,10 +22,12 @@ PrefillCost::PrefillCost(const ModelConfig& config) {
         2.0 * layer.heads * layer.head_dim + 2.0 * layer.kv_heads * layer.head_dim;
     per_token_ += width * (head_rows + 3.0 * layer.ffn_width);
     const double per_pair = 2.0 * layer.heads * layer.head_dim;
-    const auto same_window = [&](const Attention& known) { return known.window == layer.window; };
+    const auto same_window = [&](const Attention& known) {
+      return known.window == layer.attention_window();
+    };
     const auto known = std::find_if(attention_.begin(), attention_.end(), same_window);
     if (known == attention_.end()) {
-      attention_.push_back({per_pair, layer.window});
+      attention_.push_back({per_pair, layer.attention_window()});
     } else {
       known->per_pair += per_pair;
     }

@@ -7,6 +7,7 @@ namespace {
 
 ModelConfig one_layer(int32_t window) {
   LayerConfig layer;
+  layer.attention = window > 0 ? AttentionKind::kWindow : AttentionKind::kFull;
   layer.window = window;
   layer.heads = 2;
   layer.kv_heads = 1;

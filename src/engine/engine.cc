@@ -14,8 +14,8 @@ namespace winnow {
 namespace {
 
 constexpr int kMaxThreads = 1024;
-// Left for activations and the rest of the process when the context size is ours to choose.
-constexpr int64_t kReservedBytes = int64_t{512} << 20;
+// A context that memory cuts below this is of no use; better to say what is missing.
+constexpr int64_t kMinPages = 4;
 
 class Stopwatch {
  public:
@@ -29,10 +29,6 @@ class Stopwatch {
 
 bool is_cancelled(const GenerateOptions& options) {
   return options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed);
-}
-
-int64_t round_up_to_pages(int64_t num_tokens) {
-  return (num_tokens + kPageTokens - 1) / kPageTokens;
 }
 
 Status check_options(const EngineOptions& options, const ModelConfig& config) {
@@ -59,24 +55,32 @@ int64_t page_bytes_of(std::span<const KvLayout> layouts) {
   return bytes;
 }
 
+// What a model needs in memory besides its KV pages: the weights it reads in every step, and a
+// step's activations.
+int64_t fixed_bytes(const Model& model, int64_t chunk_tokens) {
+  return model.weight_bytes() + activation_bytes(model.config(), chunk_tokens);
+}
+
 // The context in tokens: as asked for, or the model's own as far as memory allows.
-Result<int64_t> choose_context(const EngineOptions& options, const ModelConfig& config,
+Result<int64_t> choose_context(const EngineOptions& options, const Model& model,
                                int64_t page_bytes) {
+  const int64_t own = model.config().context_tokens;
+  const int64_t fixed = fixed_bytes(model, pages_for(options.chunk_tokens) * kPageTokens);
   const int64_t available = available_memory_bytes();
-  if (options.context_tokens == 0) {
-    const int64_t pages = std::max<int64_t>(1, (available - kReservedBytes) / page_bytes);
-    return std::min(config.context_tokens, pages * kPageTokens);
-  }
-  const int64_t needed = round_up_to_pages(options.context_tokens) * page_bytes;
-  if (needed > available) {
-    return fail(ErrorCode::kOutOfMemory,
-                "a context of %lld tokens needs %lld MiB of KV cache, but only %lld MiB are free; "
-                "about %lld tokens fit",
-                static_cast<long long>(options.context_tokens),
-                static_cast<long long>(needed >> 20), static_cast<long long>(available >> 20),
-                static_cast<long long>(available / page_bytes * kPageTokens));
-  }
-  return options.context_tokens;
+  const int64_t pages_that_fit = std::max(int64_t{0}, available - fixed) / page_bytes;
+  const bool chosen = options.context_tokens != 0;
+  const int64_t wanted =
+      chosen ? options.context_tokens
+             : std::min(own, kPageTokens * std::max<int64_t>(kMinPages, pages_that_fit));
+  if (pages_for(wanted) <= pages_that_fit) return wanted;
+  return fail(ErrorCode::kOutOfMemory,
+              "a context of %lld tokens needs %lld MiB of KV cache beside %lld MiB of weights and "
+              "activations, but "
+              "only %lld MiB are free; about %lld tokens fit",
+              static_cast<long long>(wanted),
+              static_cast<long long>((pages_for(wanted) * page_bytes) >> 20),
+              static_cast<long long>(fixed >> 20), static_cast<long long>(available >> 20),
+              static_cast<long long>(pages_that_fit * kPageTokens));
 }
 
 // log p of `target` and the most likely token, from one row of logits.
@@ -136,12 +140,16 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> mode
     TRY(kernels, select_kernels(""));
   }
   const std::vector<KvLayout> layouts = kv_layouts(config, options.kv_dtype);
-  TRY(const int64_t context_tokens, choose_context(options, config, page_bytes_of(layouts)));
+  TRY(const int64_t context_tokens, choose_context(options, *model, page_bytes_of(layouts)));
   const int num_threads = options.num_threads == 0 ? usable_threads() : options.num_threads;
   auto impl = std::make_unique<Impl>(std::move(model), *kernels, num_threads);
+  if (impl->pool.num_threads() < num_threads) {
+    return fail(ErrorCode::kOutOfMemory, "threads: asked for %d, but the system allowed only %d",
+                num_threads, impl->pool.num_threads());
+  }
   impl->context_tokens = context_tokens;
-  impl->chunk_tokens = round_up_to_pages(options.chunk_tokens) * kPageTokens;
-  TRY(impl->kv, KvStore::create(layouts, round_up_to_pages(context_tokens)));
+  impl->chunk_tokens = pages_for(options.chunk_tokens) * kPageTokens;
+  TRY(impl->kv, KvStore::create(layouts, pages_for(context_tokens)));
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 
@@ -159,10 +167,13 @@ Status Engine::Impl::check_prompt(std::span<const TokenId> prompt) const {
     return fail(ErrorCode::kInvalidArgument, "prompt: expected at least one token, found none");
   const auto num_tokens = static_cast<int64_t>(prompt.size());
   if (num_tokens > context_tokens) {
+    const int64_t own = model->config().context_tokens;
     return fail(
         ErrorCode::kContextExceeded,
-        "This model's maximum context length is %lld tokens, but the prompt has %lld tokens",
-        static_cast<long long>(context_tokens), static_cast<long long>(num_tokens));
+        "This model's maximum context length is %lld tokens%s, but the prompt has %lld tokens",
+        static_cast<long long>(context_tokens),
+        context_tokens < own ? " as it was set up here (-c, or free memory)" : "",
+        static_cast<long long>(num_tokens));
   }
   const int32_t vocab_size = model->config().vocab_size;
   for (size_t i = 0; i < prompt.size(); ++i) {
@@ -189,7 +200,7 @@ Status Engine::Impl::prefill(Sequence& sequence, std::span<const TokenId> prompt
   if (!sequence.reserve(total)) {
     return fail(ErrorCode::kContextExceeded,
                 "KV cache: the prompt needs %lld pages of %d tokens, but %lld are free",
-                static_cast<long long>(round_up_to_pages(total)), kPageTokens,
+                static_cast<long long>(pages_for(total)), kPageTokens,
                 static_cast<long long>(kv->num_free()));
   }
   note_pages();
@@ -205,7 +216,7 @@ Status Engine::Impl::prefill(Sequence& sequence, std::span<const TokenId> prompt
         .num_logits =
             static_cast<int32_t>(std::max(int64_t{0}, end - std::max(begin, total - num_logits)))};
     decoder.run_step({&chunk, 1}, *kv, pool, on_logits);
-    sequence.append(chunk.tokens);
+    sequence.append(chunk.tokens, Phase::kPrompt);
     if (options.on_prefill) {
       const double elapsed = watch.seconds();
       const double eta = elapsed / cost.of(reused, end) * cost.of(end, total);
@@ -224,6 +235,9 @@ Result<Generation> Engine::generate(Sequence& sequence, std::span<const TokenId>
   result.prompt_tokens = static_cast<int64_t>(prompt.size());
   // The last prompt token is always run: its logits choose the first token of the answer.
   result.reused_tokens = std::min(sequence.shared_prefix(prompt), result.prompt_tokens - 1);
+  if (options.reuse == PrefixReuse::kExact) {
+    result.reused_tokens = std::min(result.reused_tokens, sequence.prompt_prefix());
+  }
   sequence.truncate(result.reused_tokens);
 
   std::vector<float> logits(static_cast<size_t>(impl_->model->config().vocab_size));
@@ -287,7 +301,7 @@ void Engine::Impl::run_generated_token(Sequence& sequence, TokenId token,
   decoder.run_step({&step, 1}, *kv, pool, [&](const LogitRows& rows) {
     std::copy_n(rows.values, logits.size(), logits.begin());
   });
-  sequence.append({&token, 1});
+  sequence.append({&token, 1}, Phase::kGenerate);
 }
 
 Result<ScoredText> Engine::score(std::span<const TokenId> ids, int64_t num_last,

@@ -27,6 +27,13 @@ struct EngineOptions {
   const KernelTable* kernels = nullptr;  // null = select_kernels("")
 };
 
+// Which cached tokens serve a prompt that begins with them (law 4).
+enum class PrefixReuse {
+  kAll,    // also those of earlier answers, whose K and V come from the arithmetic of generated
+           // tokens
+  kExact,  // only those run as prompt tokens: the answer equals that of a fresh run bit for bit
+};
+
 enum class FinishReason { kEndToken, kMaxTokens, kContextFull, kStopped, kCancelled };
 
 // Told after every chunk of the prompt, on the caller's thread.
@@ -42,6 +49,7 @@ struct GenerateOptions {
   int64_t max_new_tokens = -1;  // -1 = until an end token or the context is full
   SamplerOptions sampling = {};
   std::vector<TokenId> end_tokens = {};
+  PrefixReuse reuse = PrefixReuse::kAll;
   std::function<void(const PrefillProgress&)> on_prefill = {};
   // Called with every new token (end tokens excluded); false stops the answer (kStopped).
   std::function<bool(TokenId)> on_token = {};

@@ -97,6 +97,24 @@ TEST_F(EngineTest, AContinuedConversationReusesItsPrefixAndAnswersAsAFreshOne) {
             answer(*engine, *engine->new_sequence(), prompt, {.max_new_tokens = 9}).tokens);
 }
 
+TEST_F(EngineTest, ExactReuseTakesNoTokenOfAnEarlierAnswer) {
+  const auto engine = engine_with({.context_tokens = 512});
+  const auto sequence = engine->new_sequence();
+  std::vector<TokenId> prompt = prompt_of(60);
+  const Generation first = answer(*engine, *sequence, prompt, {.max_new_tokens = 20});
+  prompt.insert(prompt.end(), first.tokens.begin(), first.tokens.end());
+  prompt.push_back(7);
+  const Generation fresh = answer(*engine, *engine->new_sequence(), prompt, {.max_new_tokens = 9});
+  const Generation exact =
+      answer(*engine, *sequence, prompt, {.max_new_tokens = 9, .reuse = PrefixReuse::kExact});
+  EXPECT_EQ(exact.reused_tokens, 60);
+  EXPECT_EQ(exact.tokens, fresh.tokens);
+  sequence->truncate(60);
+  answer(*engine, *sequence, std::vector<TokenId>(prompt.begin(), prompt.begin() + 60),
+         {.max_new_tokens = 20});
+  EXPECT_EQ(answer(*engine, *sequence, prompt, {.max_new_tokens = 1}).reused_tokens, 79);
+}
+
 TEST_F(EngineTest, RepeatingAPromptRunsItsLastTokenAgain) {
   const auto engine = engine_with({.context_tokens = 512});
   for (const size_t length : {1, 128, 256, 257}) {

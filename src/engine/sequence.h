@@ -31,12 +31,17 @@ class Sequence {
   // Takes pages until `num_tokens` tokens fit; false if the store ran out (pages taken so far are
   // kept).
   bool reserve(int64_t num_tokens);
-  // Counts `tokens` as cached: a step has written their K and V. Requires that they fit.
-  void append(std::span<const TokenId> tokens);
+  // Counts `tokens` as cached: a step of that phase has written their K and V. Requires that they
+  // fit.
+  void append(std::span<const TokenId> tokens, Phase phase);
+  // Tokens from the start on that were all run as prompt tokens: a fresh run of any prompt that
+  // begins with them leaves the same bits.
+  int64_t prompt_prefix() const { return prompt_prefix_; }
 
  private:
   KvStore& kv_;
   std::vector<TokenId> tokens_;
+  int64_t prompt_prefix_ = 0;
   std::vector<PageId> pages_;
 };
 

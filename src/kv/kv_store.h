@@ -15,6 +15,11 @@
 
 namespace winnow {
 
+// Pages that hold `num_tokens` tokens.
+constexpr int64_t pages_for(int64_t num_tokens) {
+  return (num_tokens + kPageTokens - 1) / kPageTokens;
+}
+
 // The pages of one layer: page id -> bytes. Not owned.
 struct KvLayerView {
   KvLayout layout;

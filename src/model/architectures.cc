@@ -52,6 +52,7 @@ Status describe_gemma3(const Metadata& metadata, ModelConfig& config) {
   TRY(const int64_t window, metadata.integer("gemma3.attention.sliding_window", 1, INT32_MAX));
   TRY(const double local_base, metadata.number_or("gemma3.rope.freq_base_swa", 10000.0));
   TRY(const std::vector<bool> windowed, gemma3_window_layers(metadata, config.layers.size()));
+  TRY(const double global_base, metadata.number_or("gemma3.rope.freq_base", 1e6));
   const bool scale_is_given = metadata.has("gemma3.attention.scale");
   // The exact root; training rounded it to bf16 (25.25 for 25.298 at width 640).
   config.embedding_scale = std::sqrt(static_cast<float>(config.width));
@@ -63,10 +64,10 @@ Status describe_gemma3(const Metadata& metadata, ModelConfig& config) {
     if (config.layers.size() == kLayersOf27B && !scale_is_given) {
       layer.attention_scale = 1.0F / std::sqrt(static_cast<float>(config.width / layer.heads));
     }
+    layer.rope.base = windowed[i] ? local_base : global_base;
     if (!windowed[i]) continue;
     layer.attention = AttentionKind::kWindow;
     layer.window = static_cast<int32_t>(window);
-    layer.rope.base = local_base;
     layer.rope.linear_scale = 1;
   }
   return Ok{};

@@ -3,18 +3,20 @@
 #include <cmath>
 #include <string>
 
+#include "base/escape.h"
 #include "model/architectures.h"
 #include "tensor/kv_layout.h"
 
 namespace winnow {
 namespace {
 
-// Far beyond any model; small enough that products of two stay in range.
+// Far beyond any model; small enough that the product of all of them, the bytes of a KV cache,
+// stays below 2^63.
 constexpr int64_t kMaxLayers = 4096;
 constexpr int64_t kMaxWidth = 1 << 20;
 constexpr int64_t kMaxHeads = 1 << 14;
 constexpr int64_t kMaxHeadDim = 256;
-constexpr int64_t kMaxContext = int64_t{1} << 30;
+constexpr int64_t kMaxContext = int64_t{1} << 26;
 
 const Architecture* find_architecture(std::string_view name) {
   for (const Architecture& architecture : architectures()) {
@@ -80,7 +82,7 @@ Result<RopeConfig> read_rope(const ArchitectureKeys& keys, int64_t head_dim) {
   TRY(const double factor, keys.number_or("rope.scaling.factor", old_style_scale));
   if (scaling != "none" && scaling != "linear" && factor != 1.0) {
     return fail(ErrorCode::kUnsupported, "%s: supported are none and linear, found %s",
-                keys.name("rope.scaling.type").c_str(), scaling.c_str());
+                keys.name("rope.scaling.type").c_str(), escaped(scaling).c_str());
   }
   if (!(factor > 0) || !(rope.base > 0) || !std::isfinite(factor) || !std::isfinite(rope.base)) {
     return fail(ErrorCode::kCorruptFile,
@@ -153,7 +155,7 @@ Result<ModelConfig> read_model_config(const Metadata& metadata) {
   if (architecture == nullptr) {
     return fail(ErrorCode::kUnsupported,
                 "general.architecture '%s' is not supported; supported are: %s",
-                config.architecture.c_str(), supported_names().c_str());
+                escaped(config.architecture).c_str(), supported_names().c_str());
   }
   const ArchitectureKeys keys(metadata, config.architecture);
   TRY(const int64_t experts, keys.integer_or("expert_count", 0, 0, INT32_MAX));

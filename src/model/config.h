@@ -45,11 +45,14 @@ struct LayerConfig {
   NormPlacement norms = NormPlacement::kPre;
   Activation activation = Activation::kSilu;
   int32_t ffn_width = 0;
+
+  // What attention is told: the window, or 0 for all.
+  int32_t attention_window() const { return attention == AttentionKind::kWindow ? window : 0; }
 };
 
 struct ModelConfig {
   std::string architecture;
-  int32_t vocab_size = 0;      // rows of the embedding; set when the weights are bound
+  int32_t vocab_size = 0;      // tokens that can be read and chosen; set when the weights are bound
   int32_t width = 0;           // hidden size
   int64_t context_tokens = 0;  // trained context
   float norm_epsilon = 0;

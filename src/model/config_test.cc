@@ -44,7 +44,7 @@ TEST(ModelConfig, Gemma3DefaultsHoldWhereItsKeysAreAbsent) {
     const bool sees_all = i == 5 || i == 11 || i == 17;
     EXPECT_EQ(layer.attention, sees_all ? AttentionKind::kFull : AttentionKind::kWindow);
     EXPECT_EQ(layer.window, sees_all ? 0 : 512);
-    EXPECT_EQ(layer.rope.base, 10000.0);
+    EXPECT_EQ(layer.rope.base, sees_all ? 1e6 : 10000.0);
     EXPECT_EQ(layer.rope.dims, 256);
     EXPECT_FLOAT_EQ(layer.attention_scale, 1.0F / 16);
     EXPECT_EQ(layer.attention_soft_cap, 0);
@@ -56,11 +56,11 @@ TEST(ModelConfig, Gemma3DefaultsHoldWhereItsKeysAreAbsent) {
 
 TEST(ModelConfig, Gemma3LinearScaleIsForLayersThatSeeEverything) {
   Metadata metadata = base_metadata("gemma3");
-  metadata.set("gemma3.rope.freq_base", 1e6);
+  metadata.set("gemma3.rope.freq_base", 5e5);
   metadata.set("gemma3.rope.scaling.type", std::string("linear"));
   metadata.set("gemma3.rope.scaling.factor", 8.0);
   const ModelConfig config = config_of(metadata);
-  EXPECT_EQ(config.layers[5].rope.base, 1e6);
+  EXPECT_EQ(config.layers[5].rope.base, 5e5);
   EXPECT_EQ(config.layers[5].rope.linear_scale, 8);
   EXPECT_EQ(config.layers[4].rope.base, 10000.0);
   EXPECT_EQ(config.layers[4].rope.linear_scale, 1);

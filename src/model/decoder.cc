@@ -44,9 +44,24 @@ StepRows count_rows(std::span<const StepSequence> step) {
 std::vector<KvLayout> kv_layouts(const ModelConfig& config, KvDType dtype) {
   std::vector<KvLayout> layouts;
   for (const LayerConfig& layer : config.layers) {
-    layouts.push_back({.kv_heads = layer.kv_heads, .head_dim = layer.head_dim, .dtype = dtype});
+    layouts.push_back({.kv_heads = layer.kv_heads,
+                       .head_dim = layer.head_dim,
+                       .dtype = dtype,
+                       .sketch_rank = layer.head_dim / 4});
   }
   return layouts;
+}
+
+int64_t activation_bytes(const ModelConfig& config, int64_t num_rows) {
+  int64_t widest = 0;  // floats of a row in the layer that needs most
+  for (const LayerConfig& layer : config.layers) {
+    const int64_t q_width = int64_t{layer.heads} * layer.head_dim;
+    const int64_t kv_width = int64_t{layer.kv_heads} * layer.head_dim;
+    widest = std::max(widest, 2 * q_width + 2 * kv_width + 2 * int64_t{layer.ffn_width});
+  }
+  const int64_t row_floats = widest + 3 * int64_t{config.width};
+  const int64_t logit_floats = std::min(kLogitRowsAtOnce, num_rows) * config.vocab_size;
+  return (num_rows * row_floats + logit_floats) * static_cast<int64_t>(sizeof(float));
 }
 
 struct Decoder::Impl {
@@ -203,7 +218,7 @@ void Decoder::Impl::attend(const LayerConfig& layer, std::span<const StepSequenc
   const AttentionShape shape{.heads = layer.heads,
                              .scale = layer.attention_scale,
                              .soft_cap = layer.attention_soft_cap,
-                             .window = layer.window};
+                             .window = layer.attention_window()};
   const int64_t q_width = int64_t{layer.heads} * layer.head_dim;
   const int64_t kv_width = int64_t{layer.kv_heads} * layer.head_dim;
   generate_rows.clear();

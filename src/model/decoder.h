@@ -36,6 +36,9 @@ struct LogitRows {
 // The KV layouts of a model's layers, for KvStore::create.
 std::vector<KvLayout> kv_layouts(const ModelConfig& config, KvDType dtype);
 
+// Memory of a step of `num_rows` tokens, about.
+int64_t activation_bytes(const ModelConfig& config, int64_t num_rows);
+
 class Decoder {
  public:
   // `model` and `kernels` must outlive the decoder.

@@ -113,6 +113,19 @@ TEST(ModelLoad, MoreTokensThanEmbeddingRowsAreRefused) {
   expect_refused(changed, {"tokenizer.ggml.tokens", "token_embd.weight"});
 }
 
+TEST(ModelLoad, RowsBeyondTheVocabularyAreNeverChosen) {
+  GgufBuilder changed = sound_model();
+  const auto file = GgufFile::open_bytes(changed.build(), "sound model");
+  std::vector<std::string> tokens = **(*file)->metadata().strings("tokenizer.ggml.tokens");
+  const std::vector<float> all = logits_of(**load(changed));
+  tokens.resize(tokens.size() - 7);
+  changed.texts("tokenizer.ggml.tokens", tokens);
+  const auto model = load(changed);
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  EXPECT_EQ((*model)->config().vocab_size, static_cast<int32_t>(tokens.size()));
+  EXPECT_EQ(logits_of(**model), std::vector<float>(all.begin(), all.end() - 7));
+}
+
 TEST(ModelLoad, HeadCountsThatContradictTheTensorsAreRefused) {
   expect_refused(sound_model().number("llama.attention.head_count", uint32_t{7}), {"head_count"});
   expect_refused(sound_model().number("llama.block_count", int32_t{-30}), {"llama.block_count"});

@@ -1,6 +1,7 @@
 // Law 1: a token's result depends on its own prefix alone, bit for bit.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 
 #include "model/model.h"
@@ -77,6 +78,12 @@ std::vector<std::vector<float>> run_beside_others(const Model& model, const Kern
   return logits;
 }
 
+bool same_bits(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
+  });
+}
+
 class PrefixLaw : public testing::TestWithParam<Isa> {
  protected:
   void check(const std::string& path, size_t prompt_tokens, std::vector<size_t> chunks) {
@@ -91,16 +98,16 @@ class PrefixLaw : public testing::TestWithParam<Isa> {
     const auto want = run_alone(model, kernels, prompt, prompt.size(), 1);
     for (const size_t chunk : chunks) {
       for (const int threads : {1, 2, 3}) {
-        EXPECT_EQ(want, run_alone(model, kernels, prompt, chunk, threads))
+        EXPECT_TRUE(same_bits(want, run_alone(model, kernels, prompt, chunk, threads)))
             << "chunk " << chunk << ", threads " << threads;
       }
     }
-    EXPECT_EQ(want, run_beside_others(model, kernels, prompt, 128));
+    EXPECT_TRUE(same_bits(want, run_beside_others(model, kernels, prompt, 128)));
   }
 };
 
 TEST_P(PrefixLaw, LlamaRepeatsItsBits) {
-  check(test::golden_path("tiny/llama-untied.gguf"), 301, {1, 97, 128, 256});
+  check(test::golden_path("tiny/llama-untied.gguf"), 1100, {97, 128, 256, 1024});
 }
 TEST_P(PrefixLaw, EveryWeightTypeRepeatsItsBits) {
   check(test::golden_path("tiny/llama-mixed-types.gguf"), 301, {97, 128, 256});
@@ -117,7 +124,7 @@ TEST_P(PrefixLaw, Gemma3RepeatsItsBits) {
 TEST_P(PrefixLaw, SmolLm2RepeatsItsBits) {
   if (GetParam() == Isa::kScalar)
     GTEST_SKIP() << "scalar: too slow for a real model; the tiny ones cover it";
-  check(test::model_path("smollm2-135m-instruct-q4_1.gguf"), 1100, {128, 256, 1024});
+  check(test::model_path("smollm2-135m-instruct-q4_1.gguf"), 300, {128});
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryIsa, PrefixLaw,

@@ -171,22 +171,32 @@ Result<LayerWeights> bind_layer(TensorBinder& tensors, size_t layer_idx, const L
   return layer;
 }
 
-// A token without an embedding row could never be looked up; rows without a token are padding.
-Status check_vocabulary(const GgufFile& file, int64_t embedding_rows) {
+// Rows beyond the vocabulary are padding: no token names them, so none may be chosen. A token
+// without a row is an error.
+Status trim_to_vocabulary(const GgufFile& file, ModelWeights& weights) {
   if (!file.metadata().has("tokenizer.ggml.tokens")) return Ok{};
   TRY(const std::vector<std::string>* tokens, file.metadata().strings("tokenizer.ggml.tokens"));
-  if (static_cast<int64_t>(tokens->size()) > embedding_rows) {
+  const auto num_tokens = static_cast<int64_t>(tokens->size());
+  if (num_tokens == 0 || num_tokens > weights.embedding.rows) {
     return fail(
         ErrorCode::kCorruptFile,
-        "tokenizer.ggml.tokens: expected at most %lld, the rows of token_embd.weight, found %zu",
-        static_cast<long long>(embedding_rows), tokens->size());
+        "tokenizer.ggml.tokens: expected 1 to %lld, the rows of token_embd.weight, found %zu",
+        static_cast<long long>(weights.embedding.rows), tokens->size());
   }
+  weights.embedding.rows = weights.output.rows = num_tokens;
   return Ok{};
 }
 
-// Models whose layers do not all rotate the same dims have no single table of factors.
+// One table of factors serves all layers, so all must rotate the same dims.
 Status bind_rope_factors(TensorBinder& tensors, const ModelConfig& config, ModelWeights& weights) {
   if (!tensors.has("rope_freqs.weight")) return Ok{};
+  for (const LayerConfig& layer : config.layers) {
+    if (layer.rope.dims == config.layers[0].rope.dims) continue;
+    return fail(
+        ErrorCode::kUnsupported,
+        "tensor 'rope_freqs.weight': expected layers that rotate alike, found %d and %d dims",
+        config.layers[0].rope.dims, layer.rope.dims);
+  }
   TRY(weights.rope_factors, tensors.vector("rope_freqs.weight", config.layers[0].rope.dims / 2));
   for (const float factor : weights.rope_factors) {
     if (factor > 0) continue;
@@ -208,12 +218,12 @@ Result<ModelWeights> ModelWeights::bind(const GgufFile& file, ModelConfig& confi
                 "tensor 'token_embd.weight': expected at most %d rows, found %lld", INT32_MAX,
                 static_cast<long long>(weights.embedding.rows));
   }
-  config.vocab_size = static_cast<int32_t>(weights.embedding.rows);
-  TRY_STATUS(check_vocabulary(file, weights.embedding.rows));
   weights.output = weights.embedding;
   if (tensors.has("output.weight")) {
-    TRY(weights.output, tensors.matrix("output.weight", config.width, config.vocab_size));
+    TRY(weights.output, tensors.matrix("output.weight", config.width, weights.embedding.rows));
   }
+  TRY_STATUS(trim_to_vocabulary(file, weights));
+  config.vocab_size = static_cast<int32_t>(weights.embedding.rows);
   TRY(weights.output_norm, tensors.vector("output_norm.weight", config.width));
   TRY_STATUS(bind_rope_factors(tensors, config, weights));
   weights.layers.reserve(config.layers.size());

@@ -31,7 +31,7 @@ class ModelWeights {
   // shape.
   static Result<ModelWeights> bind(const GgufFile& file, ModelConfig& config);
 
-  WeightView embedding;  // [vocab, width]
+  WeightView embedding;  // [vocab, width], without rows of padding
   WeightView output;     // [vocab, width]; the embedding itself where the two are tied
   std::vector<float> output_norm;
   std::vector<float> rope_factors;  // rope_freqs.weight, or empty
