@@ -2,10 +2,14 @@
 // take named constants, and they tell the compiler that loads read memory.
 #pragma once
 
-#include <immintrin.h>
+#include "kernels/isa/tile_config.h"
 
 namespace winnow {
 namespace {
+
+// Gives the tile registers these shapes and zeroes them; tile_release() gives them back.
+inline void tile_configure(const TileConfig& config) { asm volatile("ldtilecfg %0" ::"m"(config)); }
+inline void tile_release() { asm volatile("tilerelease"); }
 
 template <int kTile>
 inline void tile_zero() {

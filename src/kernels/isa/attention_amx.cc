@@ -13,23 +13,15 @@ constexpr int kC0 = 0, kC1 = 1, kLeft = 2, kRight0 = 3, kRight1 = 4;
 constexpr int kHalfLeft = 5, kHalfRight0 = 6, kHalfRight1 = 7;
 constexpr int kRowBytes = 64;
 
-struct TileConfig {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t bytes_per_row[16] = {64, 64, 64, 64, 64, 32, 64, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 8, 8};
-};
-static_assert(sizeof(TileConfig) == 64);
+constexpr TileConfig kTileConfig = [] {
+  TileConfig config;
+  config.bytes_per_row[kHalfLeft] = 32;
+  config.rows[kHalfRight0] = config.rows[kHalfRight1] = 8;
+  return config;
+}();
 
 struct AmxProducts {
   static constexpr int kStripRows = 16;
-
-  static void enter() {
-    alignas(64) const TileConfig config;
-    _tile_loadconfig(&config);
-  }
-  static void leave() { _tile_release(); }
 
   // Row-major: [strip][16][head_dim] bf16. Rows that a strip lacks hold anything; tile rows do not
   // mix.
@@ -129,9 +121,9 @@ void begin(const AttentionTile& tile) {
 
 void visit(const AttentionTile& tile, const AttentionBlock& block) {
   if (tile.dtype != KvDType::kBf16) return FloatAttention::visit(tile, block);
-  AmxProducts::enter();
+  tile_configure(kTileConfig);
   TileAttention::visit(tile, block);
-  AmxProducts::leave();
+  tile_release();
 }
 
 // The states lie alike.

@@ -1,46 +1,29 @@
-#include <immintrin.h>
-
 #include "kernels/isa/amx_tiles.h"
 #include "kernels/peak.h"
 
 namespace winnow {
 namespace {
 
-// Full tiles: 16 rows of 64 bytes.
-struct TileConfig {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t bytes_per_row[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-static_assert(sizeof(TileConfig) == 64);
-
-void enter() {
-  alignas(64) const TileConfig config;
-  _tile_loadconfig(&config);
-  tile_zero<0>(), tile_zero<1>(), tile_zero<2>(), tile_zero<3>();
-  tile_zero<4>(), tile_zero<5>(), tile_zero<6>(), tile_zero<7>();
-}
+constexpr TileConfig kFullTiles;
 
 // Two left tiles times two right ones: the shape that a product from registers has.
 void bf16_loop(int64_t rounds) {
-  enter();
+  tile_configure(kFullTiles);
   for (int64_t i = 0; i < rounds; ++i) {
     tile_dot_bf16<0, 4, 6>(), tile_dot_bf16<1, 4, 7>();
     tile_dot_bf16<2, 5, 6>(), tile_dot_bf16<3, 5, 7>();
   }
-  _tile_release();
+  tile_release();
 }
 
 void int8_loop(int64_t rounds) {
-  enter();
+  tile_configure(kFullTiles);
   for (int64_t i = 0; i < rounds; ++i) {
     asm volatile(
         "tdpbssd %tmm6, %tmm4, %tmm0\n\ttdpbssd %tmm7, %tmm4, %tmm1\n\t"
         "tdpbssd %tmm6, %tmm5, %tmm2\n\ttdpbssd %tmm7, %tmm5, %tmm3");
   }
-  _tile_release();
+  tile_release();
 }
 
 constexpr int64_t kTiles = 4;
