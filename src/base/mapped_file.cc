@@ -13,23 +13,10 @@
 
 #include "base/aligned_buffer.h"
 #include "base/escape.h"
+#include "base/file_descriptor.h"
 
 namespace winnow {
 namespace {
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  ~FileDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 struct FreeBytes {
   void operator()(std::byte* bytes) const { std::free(bytes); }

@@ -5,17 +5,11 @@
 #include <cstdio>
 #include <numeric>
 
+#include "cli/formatted.h"
 #include "cli/json_output.h"
 
 namespace winnow {
 namespace {
-
-template <class... Args>
-std::string formatted(const char* format, Args... args) {
-  char text[256];
-  std::snprintf(text, sizeof(text), format, args...);
-  return text;
-}
 
 boost::json::object row_json(const BenchSetup& setup, const BenchRow& row) {
   const std::vector<double> speeds = row.tokens_per_second();

@@ -13,7 +13,7 @@ struct BenchSetup {
   std::string cpu = {};
   std::string isa = {};
   std::string model_file = {};
-  std::string model_type = {};  // "llama 135M Q4_1"
+  std::string model_type = {};  // "llama 135M Q4_1": architecture, weights, their most common type
   int64_t model_bytes = 0;
   int64_t model_params = 0;
   int64_t chunk_tokens = 0;

@@ -1,14 +1,17 @@
 // winnow bench: speed of prompts and answers, told as llama-bench tells it.
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <random>
 
 #include "base/memory_info.h"
 #include "cli/bench_report.h"
 #include "cli/commands.h"
+#include "cli/formatted.h"
 #include "cli/interrupt.h"
 #include "cli/loaded_model.h"
 #include "cli/version.h"
@@ -69,15 +72,22 @@ BenchSetup describe(const BenchFlags& flags, const LoadedModel& loaded) {
                    .isa = std::string(isa_name(loaded.kernels->isa)),
                    .model_file = std::filesystem::path(flags.model.path).filename().string(),
                    .model_bytes = loaded.model->weight_bytes(),
-                   .chunk_tokens = flags.model.chunk_tokens,
+                   .chunk_tokens = loaded.engine->chunk_tokens(),
                    .num_threads = loaded.engine->num_threads(),
                    .kv_type = flags.model.kv_type};
+  std::map<DType, int64_t> params_of_type;
   for (const TensorInfo& tensor : loaded.model->file().tensors()) {
     int64_t elements = 1;
     for (const int64_t dim : tensor.dims) elements *= dim;
     setup.model_params += elements;
+    params_of_type[tensor.dtype] += elements;
   }
-  setup.model_type = loaded.model->config().architecture + " " + setup.model_file;
+  const auto main_type =
+      std::max_element(params_of_type.begin(), params_of_type.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  setup.model_type = loaded.model->config().architecture +
+                     formatted(" %.0fM ", static_cast<double>(setup.model_params) / 1e6) +
+                     std::string(dtype_info(main_type->first).name);
   return setup;
 }
 
@@ -120,12 +130,6 @@ Result<double> Bench::run_once(const BenchRow& row, Sequence& sequence) {
   if (generation.finish == FinishReason::kCancelled) {
     return fail(ErrorCode::kInterrupted, "interrupted");
   }
-  if (generation.finish == FinishReason::kContextFull) {
-    return fail(ErrorCode::kContextExceeded, "%s: expected a context of %lld tokens, found %lld",
-                row.name().c_str(),
-                static_cast<long long>(row.depth_tokens + 1 + row.generated_tokens),
-                static_cast<long long>(loaded_.engine->context_tokens()));
-  }
   return (is_answer ? generation.predicted_ms : generation.prompt_ms) * 1e6;
 }
 
@@ -138,6 +142,19 @@ Status Bench::measure(BenchRow& row, int64_t repetitions) {
   for (int64_t i = 0; i < repetitions; ++i) {
     TRY(const double ns, run_once(row, *sequence));
     row.samples_ns.push_back(ns);
+  }
+  return Ok{};
+}
+
+// Before any row is measured, so that none is lost.
+Status check_rows_fit(const std::vector<BenchRow>& rows, int64_t context_tokens) {
+  for (const BenchRow& row : rows) {
+    const int64_t first = row.generated_tokens > 0 ? 1 : 0;
+    const int64_t needed = row.depth_tokens + row.prompt_tokens + first + row.generated_tokens;
+    if (needed <= context_tokens) continue;
+    return fail(ErrorCode::kContextExceeded, "%s: expected a context of %lld tokens, found %lld",
+                row.name().c_str(), static_cast<long long>(needed),
+                static_cast<long long>(context_tokens));
   }
   return Ok{};
 }
@@ -169,6 +186,7 @@ Result<ExitCode> cmd_bench(Arguments args, Console& console) {
                 "--prompt, --answer: expected a length above 0, found none");
   }
   TRY(const LoadedModel loaded, load_model(flags.model, console));
+  TRY_STATUS(check_rows_fit(rows, loaded.engine->context_tokens()));
   BenchSetup setup = describe(flags, loaded);
   Bench bench(loaded);
   for (BenchRow& row : rows) {

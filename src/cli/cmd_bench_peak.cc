@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/json_output.h"
 #include "kernels/peak.h"
 
@@ -51,6 +52,7 @@ Result<ExitCode> cmd_bench_peak(Arguments args, Console& console) {
   ThreadPool pool(static_cast<int>(threads));
   const std::vector<MatrixPeak> peaks = measure_matrix_peaks(pool);
   const double bytes_per_second = measure_read_bandwidth(pool);
+  if (interrupt::requested()) return fail(ErrorCode::kInterrupted, "interrupted");
   console.out.write(json ? json_line(json_object(peaks, bytes_per_second, pool.num_threads()))
                          : text(peaks, bytes_per_second, pool.num_threads()));
   return ExitCode::kOk;

@@ -148,15 +148,19 @@ void Conversation::respond() {
   AnswerRequest request{.sampling = sampling_,
                         .stops = flags_.sampling.stops,
                         .max_new_tokens = flags_.max_new_tokens};
-  Result<std::vector<TokenId>> ids = prompt_.encode(messages_);
-  Result<Answer> answered = ids.ok() ? Result<Answer>(Answer{}) : Result<Answer>(ids.error());
-  if (ids.ok()) {
-    request.prompt = std::move(ids).value();
-    answered = answer(loaded_, *sequence_, request, console_);
-  }
+  const auto try_answer = [&]() -> Result<Answer> {
+    TRY(request.prompt, prompt_.encode(messages_));
+    return answer(loaded_, *sequence_, request, console_);
+  };
+  const Result<Answer> answered = try_answer();
   if (!answered.ok()) {
     messages_.pop_back();
     console_.err.write("winnow chat: " + answered.error().message + "\n");
+    return;
+  }
+  if (answered->generation.finish == FinishReason::kCancelled && answered->text.empty()) {
+    messages_.pop_back();
+    console_.note("the message is taken back; what was read of it stays in the cache");
     return;
   }
   console_.out.write("\n");

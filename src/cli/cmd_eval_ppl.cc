@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "base/escape.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/json_output.h"
@@ -67,7 +68,7 @@ Result<std::vector<TokenId>> read_ids(const EvalFlags& flags, const std::string&
   }
   if (ids.size() < 2) {
     return fail(ErrorCode::kInvalidArgument, "%s: expected at least 2 tokens to score, found %zu",
-                flags.ids_file.value_or(flags.file.value_or("")).c_str(), ids.size());
+                escaped(flags.ids_file.value_or(flags.file.value_or(""))).c_str(), ids.size());
   }
   return ids;
 }

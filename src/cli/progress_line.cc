@@ -5,19 +5,13 @@
 #include <cstdio>
 
 #include "base/memory_info.h"
+#include "cli/formatted.h"
 
 namespace winnow {
 namespace {
 
 constexpr std::chrono::milliseconds kTerminalPeriod{250};
 constexpr std::chrono::seconds kPipePeriod{10};
-
-template <class... Args>
-std::string formatted(const char* format, Args... args) {
-  char text[128];
-  std::snprintf(text, sizeof(text), format, args...);
-  return text;
-}
 
 }  // namespace
 

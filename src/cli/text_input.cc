@@ -10,25 +10,12 @@
 #include <string_view>
 
 #include "base/escape.h"
+#include "base/file_descriptor.h"
 #include "cli/interrupt.h"
 #include "tokenizer/utf8.h"
 
 namespace winnow {
 namespace {
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 Error cannot_read(const std::string& name, int error) {
   const ErrorCode code =
@@ -72,6 +59,7 @@ Result<std::string> read_all(int fd, const std::string& name) {
 Result<std::string> read_text_file(const std::string& path, int stdin_fd) {
   if (path == "-") return read_all(stdin_fd, "standard input");
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (interrupt::requested()) return fail(ErrorCode::kInterrupted, "interrupted");
   if (file.get() < 0) return cannot_read(path, errno);
   struct stat info = {};
   if (fstat(file.get(), &info) != 0) return cannot_read(path, errno);

@@ -16,7 +16,7 @@ int pipe_with(std::string_view text) {
 }
 
 TEST(TextInput, WellFormedTextStaysAsItIs) {
-  const std::string text = "a\0\x01 \xC3\xA9 \xF0\x9F\x98\x80\r\n";
+  const std::string text("a\0\x01 \xC3\xA9 \xF0\x9F\x98\x80\r\n", 13);
   const Result<DecodedText> decoded = decode_text(text, "x");
   ASSERT_TRUE(decoded.ok());
   EXPECT_EQ(decoded->text, text);

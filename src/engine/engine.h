@@ -86,7 +86,8 @@ class Engine {
   const Model& model() const;
   int64_t context_tokens() const;
   int num_threads() const;
-  int64_t kv_bytes() const;  // of the pages in use at most so far
+  int64_t chunk_tokens() const;  // rounded up to whole pages
+  int64_t kv_bytes() const;      // of the pages in use at most so far
 
   // Answers `prompt`. Tokens shared with what `sequence` already holds are reused; afterwards it
   // holds the prompt and the answer. kContextExceeded if the prompt does not fit. A cancelled call

@@ -19,11 +19,6 @@ Status check_range(const char* field, float value, float min, float max) {
               static_cast<double>(min), static_cast<double>(max), static_cast<double>(value));
 }
 
-// What has been seen of one token.
-struct Seen {
-  int64_t generated = 0;  // times; the prompt does not count
-};
-
 }  // namespace
 
 Status validate(const SamplerOptions& options, int32_t vocab_size) {
@@ -65,7 +60,8 @@ struct Sampler::Impl {
            options.frequency_penalty != 0;
   }
   std::span<const float> adjust(std::span<const float> logits);
-  float penalised(float logit, const Seen& token) const;
+  // `generated`: how often the token was generated.
+  float penalised(float logit, int64_t generated) const;
   Result<TokenId> choose(std::span<const float> logits);
   // Fills `candidates` with what top-k leaves, weights set, and returns the sum of the weights.
   double weigh(std::span<const float> logits, float largest);
@@ -73,17 +69,17 @@ struct Sampler::Impl {
 
   SamplerOptions options;
   RandomStream random;
-  std::unordered_map<TokenId, Seen> seen;
-  std::vector<float> adjusted;        // scratch: logits after bias and penalties
-  std::vector<Candidate> candidates;  // scratch: tokens that may still be drawn
+  std::unordered_map<TokenId, int64_t> seen;  // times generated; 0 for tokens of the prompt alone
+  std::vector<float> adjusted;                // scratch: logits after bias and penalties
+  std::vector<Candidate> candidates;          // scratch: tokens that may still be drawn
 };
 
-float Sampler::Impl::penalised(float logit, const Seen& token) const {
+float Sampler::Impl::penalised(float logit, int64_t generated) const {
   const float divisor = options.repetition_penalty;
   float result = logit > 0 ? logit / divisor : logit * divisor;
-  if (token.generated > 0) {
+  if (generated > 0) {
     result -= options.presence_penalty;
-    result -= options.frequency_penalty * static_cast<float>(token.generated);
+    result -= options.frequency_penalty * static_cast<float>(generated);
   }
   return result;
 }
@@ -96,10 +92,10 @@ std::span<const float> Sampler::Impl::adjust(std::span<const float> logits) {
     if (id < size) adjusted[static_cast<size_t>(id)] += bias;
   }
   if (penalises()) {
-    for (const auto& [id, token] : seen) {
+    for (const auto& [id, generated] : seen) {
       if (id < 0 || id >= size) continue;
       float& logit = adjusted[static_cast<size_t>(id)];
-      logit = penalised(logit, token);
+      logit = penalised(logit, generated);
     }
   }
   return adjusted;
@@ -152,7 +148,7 @@ Sampler& Sampler::operator=(Sampler&&) noexcept = default;
 
 Result<TokenId> Sampler::sample(std::span<const float> logits) {
   TRY(const TokenId chosen, impl_->choose(impl_->adjust(logits)));
-  if (impl_->penalises()) ++impl_->seen[chosen].generated;
+  if (impl_->penalises()) ++impl_->seen[chosen];
   return chosen;
 }
 
