@@ -34,6 +34,7 @@ Result<Answer> answer(const LoadedModel& loaded, Sequence& sequence, const Answe
   };
   GenerateOptions options;
   options.max_new_tokens = request.max_new_tokens;
+  options.reuse = request.reuse;
   options.sampling = request.sampling;
   const std::span<const TokenId> end_tokens = loaded.tokenizer->end_tokens();
   options.end_tokens.assign(end_tokens.begin(), end_tokens.end());

@@ -17,6 +17,7 @@ struct AnswerRequest {
   SamplerOptions sampling = {};
   std::vector<std::string> stops = {};
   int64_t max_new_tokens = -1;
+  PrefixReuse reuse = PrefixReuse::kAll;
   bool print = true;  // whether the text goes to `console.out` as it comes
 };
 

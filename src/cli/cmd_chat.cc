@@ -21,6 +21,7 @@ struct ChatFlags {
   SamplingFlags sampling;
   std::optional<std::string> system;
   int64_t max_new_tokens = -1;
+  std::string prefix_reuse = "all";
 };
 
 constexpr const char* kFooter =
@@ -38,6 +39,10 @@ void add_flags(FlagSet& set, ChatFlags& flags, bool& quiet) {
   set.text("--system", flags.system, "the system message");
   set.integer("-n,--max-tokens", flags.max_new_tokens, {-1, std::numeric_limits<int64_t>::max()},
               "tokens of each answer at most; -1 = no limit [-1]");
+  set.choice(
+      "--prefix-reuse", flags.prefix_reuse, {"all", "exact"},
+      "exact reads earlier answers again, as prompt tokens, so that the bits equal those of a "
+      "fresh run [all]");
   add_sampling_flags(set, flags.sampling);
   add_engine_flags(set, flags.model);
   set.toggle("-q,--quiet", quiet, "no progress and no figures on stderr");
@@ -145,9 +150,11 @@ void Conversation::say(const std::string& line) {
 
 // Answers the last message. A message that cannot be answered is taken back.
 void Conversation::respond() {
-  AnswerRequest request{.sampling = sampling_,
-                        .stops = flags_.sampling.stops,
-                        .max_new_tokens = flags_.max_new_tokens};
+  AnswerRequest request{
+      .sampling = sampling_,
+      .stops = flags_.sampling.stops,
+      .max_new_tokens = flags_.max_new_tokens,
+      .reuse = flags_.prefix_reuse == "exact" ? PrefixReuse::kExact : PrefixReuse::kAll};
   const auto try_answer = [&]() -> Result<Answer> {
     TRY(request.prompt, prompt_.encode(messages_));
     return answer(loaded_, *sequence_, request, console_);
