@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "tokenizer/rank_queue.h"
 
 namespace winnow {
 
@@ -35,13 +36,13 @@ class SymbolMerger {
     if (symbols_.size() <= kMaxScanned) {
       merge_by_scanning(find_merge);
     } else {
-      merge_by_heap(find_merge);
+      merge_by_rank(find_merge);
     }
     return symbols_;
   }
 
  private:
-  // Below this, scanning all ranks for the lowest beats keeping a heap.
+  // Below this, scanning all ranks for the lowest beats keeping a queue.
   static constexpr size_t kMaxScanned = 32;
   static constexpr uint32_t kNoMerge = UINT32_MAX;
   static constexpr uint32_t kNone = UINT32_MAX;
@@ -50,8 +51,10 @@ class SymbolMerger {
     uint32_t rank = kNoMerge;
     TokenId id = 0;
   };
-  struct Links {
+  struct Node {
+    Symbol symbol;
     uint32_t previous, next;
+    Pending pending;  // of the pair that begins here
   };
 
   template <class FindMerge>
@@ -84,58 +87,81 @@ class SymbolMerger {
     symbols_.resize(count);
   }
 
+  // Ranks from the lowest up, each with all its pairs in one walk from left to right.
   template <class FindMerge>
-  void push_pair(const FindMerge& find_merge, uint32_t left) {
-    const uint32_t right = links_[left].next;
-    pending_[left] =
-        right == kNone ? Pending{} : look_up(find_merge, symbols_[left], symbols_[right]);
-    if (pending_[left].rank != kNoMerge) {
-      heap_.push_back(uint64_t{pending_[left].rank} << 32 | left);
-      std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
-    }
-  }
-
-  template <class FindMerge>
-  void merge_by_heap(const FindMerge& find_merge) {
-    start_heap(find_merge);
-    while (!heap_.empty()) {
-      std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
-      const uint64_t lowest = heap_.back();
-      heap_.pop_back();
-      const auto left = static_cast<uint32_t>(lowest);
-      // An entry whose pair has changed since is out of date; the change has pushed its own.
-      if (pending_[left].rank != lowest >> 32) continue;
-      const uint32_t right = links_[left].next;
-      symbols_[left] = {pending_[left].id, symbols_[left].begin, symbols_[right].end};
-      pending_[right] = Pending{};
-      symbols_[right].end = symbols_[right].begin;  // empty: swept out at the end
-      links_[left].next = links_[right].next;
-      if (links_[left].next != kNone) links_[links_[left].next].previous = left;
-      push_pair(find_merge, left);
-      if (links_[left].previous != kNone) push_pair(find_merge, links_[left].previous);
-    }
-    std::erase_if(symbols_, [](const Symbol& symbol) { return symbol.begin == symbol.end; });
-  }
-
-  template <class FindMerge>
-  void start_heap(const FindMerge& find_merge) {
+  void merge_by_rank(const FindMerge& find_merge) {
     const auto count = static_cast<uint32_t>(symbols_.size());
-    links_.resize(count);
-    pending_.assign(count, Pending{});
-    heap_.clear();
+    nodes_.resize(count);
     for (uint32_t i = 0; i < count; ++i)
-      links_[i] = {i == 0 ? kNone : i - 1, i + 1 == count ? kNone : i + 1};
-    for (uint32_t i = 0; i + 1 < count; ++i) {
-      pending_[i] = look_up(find_merge, symbols_[i], symbols_[i + 1]);
-      if (pending_[i].rank != kNoMerge) heap_.push_back(uint64_t{pending_[i].rank} << 32 | i);
+      nodes_[i] = {symbols_[i], i == 0 ? kNone : i - 1, i + 1 == count ? kNone : i + 1, {}};
+    urgent_below_ = 0;
+    for (uint32_t i = 0; i < count; ++i) queue_pair(find_merge, i);
+    while (!waiting_.empty()) merge_lowest_rank(find_merge);
+    symbols_.clear();
+    for (uint32_t i = 0; i != kNone; i = nodes_[i].next) symbols_.push_back(nodes_[i].symbol);
+  }
+
+  template <class FindMerge>
+  void merge_lowest_rank(const FindMerge& find_merge) {
+    const uint32_t rank = waiting_.take_lowest(positions_);
+    urgent_below_ = rank + 1;
+    for (const uint32_t left : positions_) {
+      merge_urgent(find_merge, urgent_key(rank, left));
+      // A position whose pair has changed since is out of date; the change has queued its own.
+      if (nodes_[left].pending.rank == rank) merge_pair(find_merge, left);
     }
-    std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
+    merge_urgent(find_merge, UINT64_MAX);
+  }
+
+  // What has come up during the walk and goes before `limit`.
+  template <class FindMerge>
+  void merge_urgent(const FindMerge& find_merge, uint64_t limit) {
+    while (!urgent_.empty() && urgent_.front() < limit) {
+      std::pop_heap(urgent_.begin(), urgent_.end(), std::greater<>());
+      const uint64_t lowest = urgent_.back();
+      urgent_.pop_back();
+      const auto left = static_cast<uint32_t>(lowest);
+      if (nodes_[left].pending.rank == lowest >> 32) merge_pair(find_merge, left);
+    }
+  }
+
+  template <class FindMerge>
+  void merge_pair(const FindMerge& find_merge, uint32_t left_idx) {
+    Node& left = nodes_[left_idx];
+    Node& right = nodes_[left.next];
+    left.symbol = {left.pending.id, left.symbol.begin, right.symbol.end};
+    right.pending = Pending{};
+    left.next = right.next;
+    if (left.next != kNone) nodes_[left.next].previous = left_idx;
+    if (left.previous != kNone) queue_pair(find_merge, left.previous);
+    queue_pair(find_merge, left_idx);
+  }
+
+  template <class FindMerge>
+  void queue_pair(const FindMerge& find_merge, uint32_t left_idx) {
+    Node& left = nodes_[left_idx];
+    left.pending =
+        left.next == kNone ? Pending{} : look_up(find_merge, left.symbol, nodes_[left.next].symbol);
+    const uint32_t rank = left.pending.rank;
+    if (rank == kNoMerge) return;
+    if (rank < urgent_below_) {
+      urgent_.push_back(urgent_key(rank, left_idx));
+      std::push_heap(urgent_.begin(), urgent_.end(), std::greater<>());
+    } else {
+      waiting_.push(rank, left_idx);
+    }
+  }
+
+  static uint64_t urgent_key(uint32_t rank, uint32_t left_idx) {
+    return uint64_t{rank} << 32 | left_idx;
   }
 
   std::vector<Symbol> symbols_;
-  std::vector<Links> links_;
-  std::vector<Pending> pending_;
-  std::vector<uint64_t> heap_;
+  std::vector<Node> nodes_;
+  RankQueue waiting_;                // the left sides of pairs; ranks at or above urgent_below_
+  std::vector<uint32_t> positions_;  // of the rank being merged
+  std::vector<uint64_t> urgent_;     // a heap of the pairs of all other ranks
+  uint32_t urgent_below_ = 0;
 };
 
 }  // namespace winnow
