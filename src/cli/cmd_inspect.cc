@@ -5,8 +5,7 @@
 #include "cli/json_output.h"
 #include "cli/loaded_model.h"
 #include "cli/progress_line.h"
-#include "model/config.h"
-#include "tensor/kv_layout.h"
+#include "model/decoder.h"
 #include "weights/inspect.h"
 
 namespace winnow {
@@ -23,8 +22,7 @@ struct MemoryNeed {
 
 MemoryNeed memory_need(const FileSummary& summary, const ModelConfig& config) {
   MemoryNeed need{.weights_bytes = summary.tensor_bytes, .context_tokens = config.context_tokens};
-  for (const LayerConfig& layer : config.layers) {
-    const KvLayout layout{.kv_heads = layer.kv_heads, .head_dim = layer.head_dim};
+  for (const KvLayout& layout : kv_layouts(config, KvDType::kBf16)) {
     need.kv_bytes_per_token += layout.page_bytes() / kPageTokens;
   }
   return need;

@@ -38,6 +38,15 @@ class RealModels(unittest.TestCase):
         result = answer("-m", path, "--raw", "-p", "Monday, Tuesday, Wednesday,", "-n", "6")
         self.assertIn("Thursday", result["text"])
 
+    def test_memory_stays_near_weights_and_cache(self):
+        for name in ("smollm2-135m-instruct-q4_1.gguf", "qwen2.5-coder-0.5b-instruct.gguf"):
+            path = model(name)
+            needs = json.loads(run("inspect", path, "--json").stdout)["memory"]
+            result = answer("-m", path, "-f", ROOT / "README.md", "-p", "What is this?", "-n", "4")
+            tokens = result["counts"]["prompt"] + result["counts"]["predicted"]
+            allowed = 1.15 * needs["weights_bytes"] + tokens * needs["kv_bytes_per_token"] + 200e6
+            self.assertLess(result["timings"]["peak_memory_bytes"], allowed, name)
+
     def test_any_text_survives_tokenize_and_detokenize(self):
         prose, every_byte = (ROOT / "README.md").read_bytes(), bytes(range(256))
         # SmolLM2 has no tokens for some bytes that no UTF-8 text holds.
