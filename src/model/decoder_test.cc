@@ -39,7 +39,7 @@ class TinyModels : public testing::TestWithParam<std::tuple<TinyModel, Isa>> {};
 
 TEST_P(TinyModels, LogitsEqualThoseOfTransformers) {
   const auto& [tiny, isa] = GetParam();
-  if (!cpu_supports(isa)) GTEST_SKIP() << isa_name(isa) << ": not run, this CPU lacks it";
+  if (!cpu_supports(isa)) GTEST_SKIP() << "not run: this CPU lacks " << isa_name(isa);
   const auto golden = test::load_golden("tiny/" + std::string(tiny.name) + ".json");
   const auto ids = test::numbers<TokenId>(golden.at("ids"));
   const auto positions = test::numbers<int32_t>(golden.at("positions"));

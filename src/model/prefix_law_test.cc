@@ -88,7 +88,7 @@ class PrefixLaw : public testing::TestWithParam<Isa> {
  protected:
   void check(const std::string& path, size_t prompt_tokens, std::vector<size_t> chunks) {
     if (!cpu_supports(GetParam()))
-      GTEST_SKIP() << isa_name(GetParam()) << ": not run, this CPU lacks it";
+      GTEST_SKIP() << "not run: this CPU lacks " << isa_name(GetParam());
     SKIP_WITHOUT_MODEL(path);
     const KernelTable& kernels = kernel_table(GetParam());
     const auto loaded = Model::load(path);
