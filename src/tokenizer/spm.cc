@@ -87,6 +87,10 @@ SpmEncoder::SpmEncoder(const Vocabulary& vocabulary, const std::vector<double>& 
       byte_ids_[static_cast<uint8_t>(piece[0])] = id;
     }
   }
+  for (size_t i = 0; i < ascii_ids_.size(); ++i) {
+    const auto character = static_cast<char>(i);
+    ascii_ids_[i] = vocabulary.normal.find(vocabulary.pieces, {&character, 1}).value_or(kNoPiece);
+  }
 }
 
 void SpmEncoder::encode(std::string_view text, bool starts_text, EncodeState& state) const {
@@ -139,18 +143,20 @@ void SpmEncoder::encode_word(std::string_view word, EncodeState& state) const {
   state.merger.clear();
   for (size_t pos = 0; pos < word.size();) {
     const size_t num_bytes = first_utf8_unit(word.substr(pos)).num_bytes;
-    const auto id = find_piece(word.substr(pos, num_bytes));
-    state.merger.add({id.value_or(kNoPiece), static_cast<uint32_t>(pos),
-                      static_cast<uint32_t>(pos + num_bytes)});
+    const TokenId id = num_bytes == 1 ? ascii_ids_[static_cast<uint8_t>(word[pos])]
+                                      : find_piece(word.substr(pos, num_bytes)).value_or(kNoPiece);
+    state.merger.add({id, static_cast<uint32_t>(pos), static_cast<uint32_t>(pos + num_bytes)});
     pos += num_bytes;
   }
   const auto find_merge = [&](const auto& left, const auto& right) -> std::optional<Merge> {
     if (left.id == kNoPiece || right.id == kNoPiece) return std::nullopt;
     const uint32_t num_bytes = right.end - left.begin;
     if (num_bytes > max_piece_bytes_) return std::nullopt;
-    const auto id = find_piece(word.substr(left.begin, num_bytes));
-    if (!id) return std::nullopt;
-    return Merge{ranks_[static_cast<size_t>(*id)], *id};
+    return state.pairs.find(left.id, right.id, [&]() -> std::optional<Merge> {
+      const auto id = find_piece(word.substr(left.begin, num_bytes));
+      if (!id) return std::nullopt;
+      return Merge{ranks_[static_cast<size_t>(*id)], *id};
+    });
   };
   for (const SymbolMerger::Symbol& symbol : state.merger.merge_all(find_merge)) {
     if (symbol.id != kNoPiece) {

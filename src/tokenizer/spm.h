@@ -50,6 +50,7 @@ class SpmEncoder final : public StretchEncoder {
   std::vector<uint32_t> ranks_;  // of each token: 0 for the best score
   Adjacency adjacency_;
   std::array<std::optional<TokenId>, 256> byte_ids_;
+  std::array<TokenId, 128> ascii_ids_;  // of the pieces of one ASCII character
 };
 
 }  // namespace winnow

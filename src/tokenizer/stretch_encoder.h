@@ -9,6 +9,7 @@
 
 #include "base/ids.h"
 #include "tokenizer/merge.h"
+#include "tokenizer/pair_cache.h"
 #include "tokenizer/pretokenize.h"
 #include "tokenizer/word_cache.h"
 
@@ -16,10 +17,11 @@ namespace winnow {
 
 // State of one call of encode(), over all its stretches.
 struct EncodeState {
-  explicit EncodeState(size_t text_bytes) : words(text_bytes) {}
+  explicit EncodeState(size_t text_bytes) : words(text_bytes), pairs(text_bytes) {}
 
   std::vector<TokenId> ids;
   WordCache words;
+  PairCache pairs;
   SymbolMerger merger;
   PretokenizeScratch pretokenize;
   std::deque<std::string> rewritten;  // stretches that had to be changed; `words` points into them

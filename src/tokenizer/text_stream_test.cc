@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tokenizer/test_vocabulary.h"
+#include "support/test_vocabulary.h"
 #include "tokenizer/utf8.h"
 
 namespace winnow {

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "tokenizer/test_vocabulary.h"
+#include "support/test_vocabulary.h"
 
 namespace winnow {
 namespace {

@@ -61,4 +61,49 @@ inline Metadata sentence_piece_vocabulary() {
   return metadata;
 }
 
+// `unit` 2, 4, 8 and 16 times, for each of the units.
+inline std::vector<std::string> doubled_runs(const std::vector<std::string>& units) {
+  std::vector<std::string> runs;
+  for (const std::string& unit : units) {
+    std::string run = unit;
+    for (int i = 0; i < 4; ++i) runs.push_back(run += run);
+  }
+  return runs;
+}
+
+// Pieces for long runs of a, b and blanks.
+inline Metadata byte_level_vocabulary_of_runs() {
+  std::vector<std::string> tokens = {"a", "b", "\u0120"};
+  std::vector<std::string> merges;
+  for (const std::string& run : doubled_runs({"a", "ab", "\u0120"})) {
+    if (run == "abab") {
+      tokens.emplace_back("ab");
+      merges.emplace_back("a b");
+    }
+    tokens.push_back(run);
+    merges.push_back(run.substr(0, run.size() / 2) + " " + run.substr(run.size() / 2));
+  }
+  Metadata metadata;
+  metadata.set("tokenizer.ggml.model", std::string("gpt2"));
+  metadata.set("tokenizer.ggml.pre", std::string("gpt-2"));
+  metadata.set("tokenizer.ggml.token_type", std::vector<int64_t>(tokens.size(), kNormal));
+  metadata.set("tokenizer.ggml.tokens", std::move(tokens));
+  metadata.set("tokenizer.ggml.merges", std::move(merges));
+  return metadata;
+}
+
+inline Metadata sentence_piece_vocabulary_of_runs() {
+  std::vector<std::string> tokens = {"a", "b", "\u2581", "ab"};
+  for (const std::string& run : doubled_runs({"a", "ab", "\u2581"})) tokens.push_back(run);
+  std::vector<double> scores;
+  for (size_t i = 0; i < tokens.size(); ++i) scores.push_back(-static_cast<double>(i));
+  Metadata metadata;
+  metadata.set("tokenizer.ggml.model", std::string("llama"));
+  metadata.set("tokenizer.ggml.token_type", std::vector<int64_t>(tokens.size(), kNormal));
+  metadata.set("tokenizer.ggml.tokens", std::move(tokens));
+  metadata.set("tokenizer.ggml.scores", std::move(scores));
+  metadata.set("tokenizer.ggml.add_space_prefix", false);
+  return metadata;
+}
+
 }  // namespace winnow::test
