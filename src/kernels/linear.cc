@@ -67,8 +67,12 @@ class LinearRun {
     const int64_t num_tasks = (input_.num_rows + rows_per_task - 1) / rows_per_task;
     pool_.run(num_tasks, [&](int64_t task_idx, int) {
       const int64_t begin = task_idx * rows_per_task;
-      kernels_.quantize(input_.x, input_.stride, input_.cols, begin,
-                        std::min(begin + rows_per_task, input_.num_rows), quantized_);
+      const int64_t end = std::min(begin + rows_per_task, input_.num_rows);
+      kernels_.quantize(input_.x, input_.stride, input_.cols, begin, end, quantized_);
+      if (phase_ == Phase::kGenerate && kernels_.order_for_generate != nullptr) {
+        kernels_.order_for_generate(quantized_.codes + begin * input_.cols,
+                                    (end - begin) * input_.cols / kInputGroup);
+      }
     });
   }
 

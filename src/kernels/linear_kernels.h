@@ -48,7 +48,11 @@ struct LinearKernels {
   // Prompt tokens: unpacks the weight rows once, then multiplies all input rows. num_outputs <=
   // prompt_outputs.
   void (*prompt)(const LinearTask& task);
-  // Generated tokens: reads the weight rows once, as stored.
+  // Puts the codes of num_groups groups, one after the other, into the order in which generate()
+  // reads them; null if that is the order of columns.
+  void (*order_for_generate)(int16_t* codes, int64_t num_groups);
+  // Generated tokens: reads the weight rows once, as stored. The input's codes have passed
+  // order_for_generate().
   void (*generate)(const LinearTask& task);
   int64_t prompt_outputs;
   int64_t scratch_bytes;

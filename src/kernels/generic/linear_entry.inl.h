@@ -40,6 +40,7 @@ constexpr int64_t kScratchBytes = sizeof(PromptPanel) > sizeof(PlainPanel) ? siz
 
 constexpr LinearKernels kKernels{.quantize = quantize_rows,
                                  .prompt = prompt_entry,
+                                 .order_for_generate = kSplitsEvenOdd ? order_codes : nullptr,
                                  .generate = generate_entry,
                                  .prompt_outputs = kPanelOutputs,
                                  .scratch_bytes = kScratchBytes};

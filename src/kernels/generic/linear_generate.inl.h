@@ -1,7 +1,7 @@
 // Generated tokens: every weight row is read once, as stored, and multiplied with all input rows.
 //
-// A row's sum runs in eight lanes along the columns, even and odd groups (or the two halves of a
-// group) apart, and the terms of the minimums in a vector of their own; the lanes are added at the
+// A row's sum runs in eight lanes along the columns (four for either half of a group), even and odd
+// groups apart, and the terms of the minimums in a vector of their own; the lanes are added at the
 // end. The number of rows handled together changes none of it. Needs generic/weight_codes.inl.h and
 // the vocabulary of isa/codes_*.h.
 #pragma once
@@ -11,7 +11,8 @@
 namespace winnow {
 namespace {
 
-// Sums of R input rows against one weight row.
+// Sums of R input rows against one weight row. Everything is inlined into the loop over spans,
+// where the number of groups is a constant: only then do the sums stay in registers.
 template <class Type, int R>
 class GenerateTile {
  public:
@@ -25,24 +26,20 @@ class GenerateTile {
     }
   }
 
-  void multiply(const uint8_t* weight, float* out) {
-    for (int r = 0; r < R; ++r) sum_[r][0] = sum_[r][1] = minimum_sum_[r] = float8_zero();
+  [[gnu::always_inline]] inline void multiply(const uint8_t* weight, float* out) const {
+    Sums sums;
+    for (int r = 0; r < R; ++r) sums.even[r] = sums.odd[r] = sums.minimum[r] = float8_zero();
     int64_t group = 0;
     for (; group + kSpanGroups <= groups_; group += kSpanGroups) {
-      add_scales(weight, group, kSpanGroups);
-      add_groups<0, kSpanGroups>(weight, group, kSpanGroups);
+      add_span(weight, group, kSpanGroups, sums);
       weight += Type::kSpanBytes;
     }
-    if (group < groups_) {
-      const int n = static_cast<int>(groups_ - group);
-      add_scales(weight, group, n);
-      add_groups<0, kSpanGroups>(weight, group, n);
-    }
+    if (group < groups_) add_span(weight, group, static_cast<int>(groups_ - group), sums);
     for (int r = 0; r < R; ++r) {
-      out[r] = float8_sum(float8_add(sum_[r][0], sum_[r][1]));
-      if constexpr (Type::kMinimums) out[r] += float8_sum(minimum_sum_[r]);
+      out[r] = float8_sum(float8_add(sums.even[r], sums.odd[r]));
+      if constexpr (Type::kMinimums) out[r] += float8_sum(sums.minimum[r]);
       if constexpr (Type::kZero != 0)
-        out[r] -= static_cast<float>(Type::kZero) * float8_sum(minimum_sum_[r]);
+        out[r] -= static_cast<float>(Type::kZero) * float8_sum(sums.minimum[r]);
     }
   }
 
@@ -50,55 +47,65 @@ class GenerateTile {
   static constexpr bool kSigned = Type::kBits == 8;
   static constexpr bool kHasSums = Type::kMinimums || Type::kZero != 0;
 
-  // Leaves weight scale * input scale of each group in products_ and adds the terms of the
-  // minimums.
-  inline void add_scales(const uint8_t* span, int64_t group, int n) {
+  struct Sums {
+    Float8 even[R];  // of even groups
+    Float8 odd[R];
+    Float8 minimum[R];
+  };
+
+  // The first n groups of the span at `group`.
+  [[gnu::always_inline]] inline void add_span(const uint8_t* span, int64_t group, int n,
+                                              Sums& sums) const {
     alignas(32) float d[kMaxScales];
     alignas(32) float m[kMaxScales];
+    alignas(32) float products[R][kMaxScales];
     Type::scales(span, n, d, m);
+#pragma GCC unroll 4
     for (int r = 0; r < R; ++r) {
       const float* from = scales_[r] + group;
       const Float8 scale = n == kSpanGroups ? float8_load(from) : float8_load_some(from, n);
       if constexpr (Type::kHalves) {
-        add_scale_vector(r, 0, float8_twice_low(scale), d, m, sums_[r] + group * 2, kSpanGroups);
-        add_scale_vector(r, 8, float8_twice_high(scale), d, m, sums_[r] + group * 2, kSpanGroups);
+        const float* half_sums = sums_[r] + group * 2;
+        add_scales(float8_twice_low(scale), d, m, half_sums, kSpanGroups, products[r],
+                   sums.minimum[r]);
+        add_scales(float8_twice_high(scale), d + 8, m + 8, half_sums + 8, kSpanGroups,
+                   products[r] + 8, sums.minimum[r]);
       } else {
-        add_scale_vector(r, 0, scale, d, m, sums_[r] + group, n);
+        add_scales(scale, d, m, sums_[r] + group, n, products[r], sums.minimum[r]);
       }
     }
+    add_groups<0>(span, group, n, products, sums);
   }
 
-  inline void add_scale_vector(int r, int at, Float8 scale, const float* d, const float* m,
-                               const float* sums, int n) {
-    const Float8 product = float8_mul(float8_load(d + at), scale);
-    float8_store(products_[r] + at, product);
+  // Leaves weight scale * input scale in `products` and adds the terms of the minimums.
+  [[gnu::always_inline]] static inline void add_scales(Float8 scale, const float* d, const float* m,
+                                                       const float* code_sums, int n,
+                                                       float* products, Float8& minimum) {
+    const Float8 product = float8_mul(float8_load(d), scale);
+    float8_store(products, product);
     if constexpr (kHasSums) {
-      const Float8 factor = Type::kMinimums ? float8_mul(float8_load(m + at), scale) : product;
-      const Float8 sum = n == kSpanGroups ? float8_load(sums + at) : float8_load_some(sums + at, n);
-      minimum_sum_[r] = float8_fma(factor, sum, minimum_sum_[r]);
+      const Float8 factor = Type::kMinimums ? float8_mul(float8_load(m), scale) : product;
+      const Float8 sum = n == kSpanGroups ? float8_load(code_sums) : float8_load_some(code_sums, n);
+      minimum = float8_fma(factor, sum, minimum);
     }
   }
 
-  static inline void add_dot(Int8 dot, const float* scale, Float8& sum) {
-    sum = float8_fma(float8_from(dot), float8_broadcast(scale), sum);
-  }
-
-  template <int g, int kEnd>
-  inline void add_groups(const uint8_t* span, int64_t group, int n) {
-    if constexpr (g < kEnd) {
+  template <int g>
+  [[gnu::always_inline]] inline void add_groups(const uint8_t* span, int64_t group, int n,
+                                                const float (&products)[R][kMaxScales],
+                                                Sums& sums) const {
+    if constexpr (g < kSpanGroups) {
       if (g >= n) return;
-      const Codes32 codes = Type::template codes<g>(span);
+      const auto codes = Type::template codes<g>(span);
+#pragma GCC unroll 4
       for (int r = 0; r < R; ++r) {
-        const int16_t* input = codes_[r] + (group + g) * kInputGroup;
-        const Int8 low = dot_low<kSigned>(codes, input), high = dot_high<kSigned>(codes, input);
-        if constexpr (Type::kHalves) {
-          add_dot(low, products_[r] + 2 * g, sum_[r][0]);
-          add_dot(high, products_[r] + 2 * g + 1, sum_[r][1]);
-        } else {
-          add_dot(int8_add(low, high), products_[r] + g, sum_[r][g % 2]);
-        }
+        const Int8 dot = dot_group<kSigned>(codes, codes_[r] + (group + g) * kInputGroup);
+        const Float8 scale = Type::kHalves ? float8_broadcast_pair(products[r] + 2 * g)
+                                           : float8_broadcast(products[r] + g);
+        Float8& sum = g % 2 == 0 ? sums.even[r] : sums.odd[r];
+        sum = float8_fma(float8_from(dot), scale, sum);
       }
-      add_groups<g + 1, kEnd>(span, group, n);
+      add_groups<g + 1>(span, group, n, products, sums);
     }
   }
 
@@ -106,9 +113,6 @@ class GenerateTile {
   const int16_t* codes_[R];
   const float* scales_[R];
   const float* sums_[R];
-  Float8 sum_[R][2];
-  Float8 minimum_sum_[R];
-  alignas(32) float products_[R][kMaxScales];
 };
 
 template <class Type, int R>
@@ -135,6 +139,10 @@ struct GenerateQuantized {
     }
   }
 };
+
+inline void order_codes(int16_t* codes, int64_t num_groups) {
+  for (int64_t group = 0; group < num_groups; ++group) split_even_odd(codes + group * kInputGroup);
+}
 
 }  // namespace
 }  // namespace winnow

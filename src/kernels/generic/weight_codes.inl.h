@@ -35,7 +35,7 @@ struct SmallGroupScales {
   static constexpr int kSpanBytes = kSpanGroups * kBytes;
   static constexpr bool kHalves = false;
   static constexpr bool kMinimums = kWithMinimum;
-  static void scales(const uint8_t* span, int n, float* d, float* m) {
+  [[gnu::always_inline]] static void scales(const uint8_t* span, int n, float* d, float* m) {
     float8_store(d, float8_gather_halves(span, kBytes, n));
     if constexpr (kWithMinimum) float8_store(m, float8_gather_halves(span + 2, kBytes, n));
   }
@@ -44,7 +44,7 @@ struct SmallGroupScales {
 struct TypeQ4_0 : SmallGroupScales<18, false> {
   static constexpr int kBits = 4, kZero = 8;
   template <int g>
-  static Codes32 codes(const uint8_t* span) {
+  [[gnu::always_inline]] static Codes32 codes(const uint8_t* span) {
     return codes_nibbles(span + g * 18 + 2);
   }
 };
@@ -52,7 +52,7 @@ struct TypeQ4_0 : SmallGroupScales<18, false> {
 struct TypeQ4_1 : SmallGroupScales<20, true> {
   static constexpr int kBits = 4, kZero = 0;
   template <int g>
-  static Codes32 codes(const uint8_t* span) {
+  [[gnu::always_inline]] static Codes32 codes(const uint8_t* span) {
     return codes_nibbles(span + g * 20 + 4);
   }
 };
@@ -60,7 +60,7 @@ struct TypeQ4_1 : SmallGroupScales<20, true> {
 struct TypeQ5_0 : SmallGroupScales<22, false> {
   static constexpr int kBits = 5, kZero = 16;
   template <int g>
-  static Codes32 codes(const uint8_t* span) {
+  [[gnu::always_inline]] static Codes32 codes(const uint8_t* span) {
     return codes_or(codes_nibbles(span + g * 22 + 6), codes_bits(span + g * 22 + 2, 16));
   }
 };
@@ -68,7 +68,7 @@ struct TypeQ5_0 : SmallGroupScales<22, false> {
 struct TypeQ5_1 : SmallGroupScales<24, true> {
   static constexpr int kBits = 5, kZero = 0;
   template <int g>
-  static Codes32 codes(const uint8_t* span) {
+  [[gnu::always_inline]] static Codes32 codes(const uint8_t* span) {
     return codes_or(codes_nibbles(span + g * 24 + 8), codes_bits(span + g * 24 + 4, 16));
   }
 };
@@ -76,7 +76,7 @@ struct TypeQ5_1 : SmallGroupScales<24, true> {
 struct TypeQ8_0 : SmallGroupScales<34, false> {
   static constexpr int kBits = 8, kZero = 0;
   template <int g>
-  static Codes32 codes(const uint8_t* span) {
+  [[gnu::always_inline]] static Codes32 codes(const uint8_t* span) {
     return codes_load(span + g * 34 + 2);
   }
 };
@@ -84,7 +84,7 @@ struct TypeQ8_0 : SmallGroupScales<34, false> {
 struct TypeIQ4_NL : SmallGroupScales<18, false> {
   static constexpr int kBits = 8, kZero = 0;
   template <int g>
-  static Codes32 codes(const uint8_t* span) {
+  [[gnu::always_inline]] static Codes32 codes(const uint8_t* span) {
     return codes_lookup(codes_nibbles(span + g * 18 + 2), kIq4Values);
   }
 };
@@ -94,11 +94,11 @@ struct TypeMXFP4 {
   static constexpr int kBits = 5, kZero = 12;
   static constexpr bool kHalves = false, kMinimums = false;
   template <int g>
-  static Codes32 codes(const uint8_t* span) {
+  [[gnu::always_inline]] static Codes32 codes(const uint8_t* span) {
     return codes_lookup(codes_nibbles(span + g * 17 + 1), kFp4Values);
   }
   // d = 2^(e - 128): codes count in halves. The two smallest exponents are denormal.
-  static void scales(const uint8_t* span, int n, float* d, float* /*m*/) {
+  [[gnu::always_inline]] static void scales(const uint8_t* span, int n, float* d, float* /*m*/) {
     for (int g = 0; g < kSpanGroups; ++g) {
       uint32_t bits = 0;
       if (g < n) {
@@ -114,7 +114,7 @@ struct TypeMXFP4 {
 struct SixBitScales {
   static constexpr int kZero = 0;
   static constexpr bool kHalves = false, kMinimums = true;
-  static void scales(const uint8_t* span, int /*n*/, float* d, float* m) {
+  [[gnu::always_inline]] static void scales(const uint8_t* span, int /*n*/, float* d, float* m) {
     const uint32_t a = load_u32(span + 4), b = load_u32(span + 8), c = load_u32(span + 12);
     constexpr uint32_t kLow6 = 0x3f3f3f3fU, kLow4 = 0x0f0f0f0fU, kLow2 = 0x03030303U;
     const uint64_t scale = join_u32(a & kLow6, (c & kLow4) | (a >> 6 & kLow2) << 4);
@@ -129,7 +129,7 @@ struct SixBitScales {
 struct TypeQ4_K : SixBitScales {
   static constexpr int kSpanBytes = 144, kBits = 4;
   template <int g>
-  static Codes32 codes(const uint8_t* span) {
+  [[gnu::always_inline]] static Codes32 codes(const uint8_t* span) {
     return codes_field<g % 2 * 4>(codes_load(span + 16 + g / 2 * 32), 15);
   }
 };
@@ -137,7 +137,7 @@ struct TypeQ4_K : SixBitScales {
 struct TypeQ5_K : SixBitScales {
   static constexpr int kSpanBytes = 176, kBits = 5;
   template <int g>
-  static Codes32 codes(const uint8_t* span) {
+  [[gnu::always_inline]] static Codes32 codes(const uint8_t* span) {
     const Codes32 low = codes_field<g % 2 * 4>(codes_load(span + 48 + g / 2 * 32), 15);
     return codes_or(low, codes_field_at<g, 4>(codes_load(span + 16), 1));
   }
@@ -147,13 +147,14 @@ struct TypeQ6_K {
   static constexpr int kSpanBytes = 210, kBits = 6, kZero = 32;
   static constexpr bool kHalves = true, kMinimums = false;
   template <int g>
-  static Codes32 codes(const uint8_t* span) {
+  [[gnu::always_inline]] static Codes32 codes(const uint8_t* span) {
     constexpr int kHalf = g / 4, kPart = g % 4;
     const Codes32 low =
         codes_field<kPart / 2 * 4>(codes_load(span + kHalf * 64 + kPart % 2 * 32), 15);
     return codes_or(low, codes_field_at<kPart * 2, 4>(codes_load(span + 128 + kHalf * 32), 3));
   }
-  static void scales(const uint8_t* span, int /*n*/, float* d, float* /*m*/) {
+  [[gnu::always_inline]] static void scales(const uint8_t* span, int /*n*/, float* d,
+                                            float* /*m*/) {
     const Float8 unit = float8_set(float_from_half(span + 208));
     float8_store(d, float8_mul(unit, float8_from_signed_bytes(load_u64(span + 192))));
     float8_store(d + 8, float8_mul(unit, float8_from_signed_bytes(load_u64(span + 200))));
@@ -164,10 +165,10 @@ struct TypeQ2_K {
   static constexpr int kSpanBytes = 84, kBits = 2, kZero = 0;
   static constexpr bool kHalves = true, kMinimums = true;
   template <int g>
-  static Codes32 codes(const uint8_t* span) {
+  [[gnu::always_inline]] static Codes32 codes(const uint8_t* span) {
     return codes_field<g % 4 * 2>(codes_load(span + 16 + g / 4 * 32), 3);
   }
-  static void scales(const uint8_t* span, int /*n*/, float* d, float* m) {
+  [[gnu::always_inline]] static void scales(const uint8_t* span, int /*n*/, float* d, float* m) {
     const Float8 unit = float8_set(float_from_half(span + 80));
     const Float8 minimum_unit = float8_set(-float_from_half(span + 82));
     for (int i = 0; i < 16; i += 8) {
@@ -183,16 +184,17 @@ struct TypeQ3_K {
   static constexpr int kSpanBytes = 110, kBits = 3, kZero = 4;
   static constexpr bool kHalves = true, kMinimums = false;
   template <int g>
-  static Codes32 codes(const uint8_t* span) {
+  [[gnu::always_inline]] static Codes32 codes(const uint8_t* span) {
     const Codes32 low = codes_field<g % 4 * 2>(codes_load(span + 32 + g / 4 * 32), 3);
     return codes_or(low, high_bit<g>(codes_load(span)));
   }
   template <int g>
-  static Codes32 high_bit(Codes32 bytes) {
+  [[gnu::always_inline]] static Codes32 high_bit(Codes32 bytes) {
     return codes_field_at<g, 2>(bytes, 1);
   }
   // 16 scales of 6 bits: nibbles in 8 bytes, then pairs of high bits in 4.
-  static void scales(const uint8_t* span, int /*n*/, float* d, float* /*m*/) {
+  [[gnu::always_inline]] static void scales(const uint8_t* span, int /*n*/, float* d,
+                                            float* /*m*/) {
     const uint64_t nibbles = load_u64(span + 96);
     const uint32_t high = load_u32(span + 104);
     constexpr uint32_t kLow2 = 0x03030303U;
@@ -211,10 +213,11 @@ struct TypeIQ4_XS {
   static constexpr int kSpanBytes = 136, kBits = 8, kZero = 0;
   static constexpr bool kHalves = false, kMinimums = false;
   template <int g>
-  static Codes32 codes(const uint8_t* span) {
+  [[gnu::always_inline]] static Codes32 codes(const uint8_t* span) {
     return codes_lookup(codes_nibbles(span + 8 + g * 16), kIq4Values);
   }
-  static void scales(const uint8_t* span, int /*n*/, float* d, float* /*m*/) {
+  [[gnu::always_inline]] static void scales(const uint8_t* span, int /*n*/, float* d,
+                                            float* /*m*/) {
     const uint32_t low = load_u32(span + 4);
     const uint32_t high = load_u16(span + 2);
     uint64_t scale = 0;

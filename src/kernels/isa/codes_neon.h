@@ -76,17 +76,17 @@ inline Int8 dot_sixteen(uint8x16_t codes, const int16_t* input) {
   return {vmlal_s16(vmull_s16(vget_low_s16(a), vget_low_s16(x)), vget_low_s16(b), vget_low_s16(y)),
           vmlal_high_s16(vmull_high_s16(a, x), b, y)};
 }
+// A group's codes times the input's. Lanes 0 to 3: sums over columns 0 to 15; lanes 4 to 7: over
+// columns 16 to 31.
 template <bool kSigned>
-inline Int8 dot_low(Codes32 codes, const int16_t* input) {
-  return dot_sixteen<kSigned>(codes.low, input);
+inline Int8 dot_group(Codes32 codes, const int16_t* input) {
+  const Int8 low = dot_sixteen<kSigned>(codes.low, input);
+  const Int8 high = dot_sixteen<kSigned>(codes.high, input + 16);
+  return {vaddq_s32(low.low, low.high), vaddq_s32(high.low, high.high)};
 }
-template <bool kSigned>
-inline Int8 dot_high(Codes32 codes, const int16_t* input) {
-  return dot_sixteen<kSigned>(codes.high, input + 16);
-}
-inline Int8 int8_add(Int8 a, Int8 b) {
-  return {vaddq_s32(a.low, b.low), vaddq_s32(a.high, b.high)};
-}
+// The columns stay in order.
+constexpr bool kSplitsEvenOdd = false;
+inline void split_even_odd(int16_t* /*group*/) {}
 // The codes widened to 16 bits, less `zero`.
 template <bool kSigned>
 inline void codes_store_wide(int16_t* p, Codes32 codes, int zero) {
@@ -121,6 +121,10 @@ inline Float8 float8_fma(Float8 a, Float8 b, Float8 c) {
 }
 inline Float8 float8_from(Int8 v) { return {vcvtq_f32_s32(v.low), vcvtq_f32_s32(v.high)}; }
 inline Float8 float8_broadcast(const float* p) { return float8_set(*p); }
+// p[0] in the first four lanes, p[1] in the last four.
+inline Float8 float8_broadcast_pair(const float* p) {
+  return {vdupq_n_f32(p[0]), vdupq_n_f32(p[1])};
+}
 inline Float8 float8_twice_high(Float8 v) {
   return {vzip1q_f32(v.high, v.high), vzip2q_f32(v.high, v.high)};
 }

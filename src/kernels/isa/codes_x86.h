@@ -16,33 +16,34 @@ using Codes32 = __m256i;
 using Float8 = __m256;
 using Int8 = __m256i;  // 8 lanes of int32
 
-inline Codes32 codes_load(const uint8_t* p) {
+[[gnu::always_inline]] inline Codes32 codes_load(const uint8_t* p) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
 }
-inline __m128i load_bytes16(const uint8_t* p) {
+[[gnu::always_inline]] inline __m128i load_bytes16(const uint8_t* p) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
 }
 // Low nibbles of 16 bytes, then their high nibbles.
-inline Codes32 codes_nibbles(const uint8_t* p) {
-  const __m128i bytes = load_bytes16(p);
-  const __m256i both =
-      _mm256_inserti128_si256(_mm256_castsi128_si256(bytes), _mm_srli_epi16(bytes, 4), 1);
-  return _mm256_and_si256(both, _mm256_set1_epi8(15));
+[[gnu::always_inline]] inline Codes32 codes_nibbles(const uint8_t* p) {
+  const __m256i twice = _mm256_broadcastsi128_si256(load_bytes16(p));
+  const __m256i shifted = _mm256_srlv_epi32(twice, _mm256_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4));
+  return _mm256_and_si256(shifted, _mm256_set1_epi8(15));
 }
 // (byte >> shift) & mask.
 template <int kShift>
-inline Codes32 codes_field(Codes32 bytes, int mask) {
+[[gnu::always_inline]] inline Codes32 codes_field(Codes32 bytes, int mask) {
   return _mm256_and_si256(_mm256_srli_epi16(bytes, kShift),
                           _mm256_set1_epi8(static_cast<char>(mask)));
 }
 // ((byte >> shift) & mask) << left; the field must stay inside its byte.
 template <int kShift, int kLeft>
-inline Codes32 codes_field_at(Codes32 bytes, int mask) {
+[[gnu::always_inline]] inline Codes32 codes_field_at(Codes32 bytes, int mask) {
   return _mm256_slli_epi16(codes_field<kShift>(bytes, mask), kLeft);
 }
-inline Codes32 codes_or(Codes32 a, Codes32 b) { return _mm256_or_si256(a, b); }
+[[gnu::always_inline]] inline Codes32 codes_or(Codes32 a, Codes32 b) {
+  return _mm256_or_si256(a, b);
+}
 // Bit i of the little-endian word at p, as `value` in byte i.
-inline Codes32 codes_bits(const uint8_t* p, int value) {
+[[gnu::always_inline]] inline Codes32 codes_bits(const uint8_t* p, int value) {
   int32_t word;
   std::memcpy(&word, p, sizeof(word));
   const __m256i spread = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2,
@@ -53,30 +54,42 @@ inline Codes32 codes_bits(const uint8_t* p, int value) {
   return _mm256_and_si256(set, _mm256_set1_epi8(static_cast<char>(value)));
 }
 // table[code] for codes below 16.
-inline Codes32 codes_lookup(Codes32 codes, const int8_t* table) {
+[[gnu::always_inline]] inline Codes32 codes_lookup(Codes32 codes, const int8_t* table) {
   const __m128i values = load_bytes16(reinterpret_cast<const uint8_t*>(table));
   return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), codes);
 }
 
-// 16 columns of a group: the input's codes times the weight's. Lane i: the sum over columns 2i and
-// 2i + 1.
-template <bool kSigned>
-inline Int8 dot_sixteen(__m128i codes, const int16_t* input) {
-  const __m256i wide = kSigned ? _mm256_cvtepi8_epi16(codes) : _mm256_cvtepu8_epi16(codes);
-  return _mm256_madd_epi16(wide, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(input)));
+// Puts the even columns of a group before the odd ones: bytes become 16-bit numbers of either kind
+// by one shift or mask, where widening neighbours costs a move across the register's halves.
+inline void split_even_odd(int16_t* group) {
+  auto* at = reinterpret_cast<__m256i*>(group);
+  const __m256i evens_first =
+      _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15, 0, 1, 4, 5, 8, 9, 12,
+                       13, 2, 3, 6, 7, 10, 11, 14, 15);
+  // Four columns a unit: even 0-3, odd 0-3, even 4-7, odd 4-7.
+  const __m256i first =
+      _mm256_permute4x64_epi64(_mm256_shuffle_epi8(_mm256_loadu_si256(at), evens_first), 0xd8);
+  const __m256i last =
+      _mm256_permute4x64_epi64(_mm256_shuffle_epi8(_mm256_loadu_si256(at + 1), evens_first), 0xd8);
+  _mm256_storeu_si256(at, _mm256_permute2x128_si256(first, last, 0x20));
+  _mm256_storeu_si256(at + 1, _mm256_permute2x128_si256(first, last, 0x31));
 }
+constexpr bool kSplitsEvenOdd = true;
+
+// A group's codes times the input's, which split_even_odd() has arranged. Lanes 0 to 3: the sums of
+// columns 0 to 15, four each; lanes 4 to 7: of columns 16 to 31.
 template <bool kSigned>
-inline Int8 dot_low(Codes32 codes, const int16_t* input) {
-  return dot_sixteen<kSigned>(_mm256_castsi256_si128(codes), input);
+[[gnu::always_inline]] inline Int8 dot_group(Codes32 codes, const int16_t* input) {
+  const __m256i even = kSigned ? _mm256_srai_epi16(_mm256_slli_epi16(codes, 8), 8)
+                               : _mm256_and_si256(codes, _mm256_set1_epi16(0xff));
+  const __m256i odd = kSigned ? _mm256_srai_epi16(codes, 8) : _mm256_srli_epi16(codes, 8);
+  const auto* columns = reinterpret_cast<const __m256i*>(input);
+  return _mm256_add_epi32(_mm256_madd_epi16(even, _mm256_loadu_si256(columns)),
+                          _mm256_madd_epi16(odd, _mm256_loadu_si256(columns + 1)));
 }
-template <bool kSigned>
-inline Int8 dot_high(Codes32 codes, const int16_t* input) {
-  return dot_sixteen<kSigned>(_mm256_extracti128_si256(codes, 1), input + 16);
-}
-inline Int8 int8_add(Int8 a, Int8 b) { return _mm256_add_epi32(a, b); }
 // The codes widened to 16 bits, less `zero`.
 template <bool kSigned>
-inline void codes_store_wide(int16_t* p, Codes32 codes, int zero) {
+[[gnu::always_inline]] inline void codes_store_wide(int16_t* p, Codes32 codes, int zero) {
   const __m128i low = _mm256_castsi256_si128(codes), high = _mm256_extracti128_si256(codes, 1);
   const __m256i zeros = _mm256_set1_epi16(static_cast<int16_t>(zero));
   const __m256i first = kSigned ? _mm256_cvtepi8_epi16(low) : _mm256_cvtepu8_epi16(low);
@@ -85,63 +98,80 @@ inline void codes_store_wide(int16_t* p, Codes32 codes, int zero) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p) + 1, _mm256_sub_epi16(second, zeros));
 }
 
-inline Float8 float8_zero() { return _mm256_setzero_ps(); }
-inline Float8 float8_set(float value) { return _mm256_set1_ps(value); }
-inline Float8 float8_load(const float* p) { return _mm256_loadu_ps(p); }
-inline void float8_store(float* p, Float8 v) { _mm256_storeu_ps(p, v); }
+[[gnu::always_inline]] inline Float8 float8_zero() { return _mm256_setzero_ps(); }
+[[gnu::always_inline]] inline Float8 float8_set(float value) { return _mm256_set1_ps(value); }
+[[gnu::always_inline]] inline Float8 float8_load(const float* p) { return _mm256_loadu_ps(p); }
+[[gnu::always_inline]] inline void float8_store(float* p, Float8 v) { _mm256_storeu_ps(p, v); }
 // The first n floats, zeros in the other lanes; reads no further.
-inline Float8 float8_load_some(const float* p, int n) {
+[[gnu::always_inline]] inline Float8 float8_load_some(const float* p, int n) {
   const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lane));
 }
-inline Float8 float8_add(Float8 a, Float8 b) { return _mm256_add_ps(a, b); }
-inline Float8 float8_mul(Float8 a, Float8 b) { return _mm256_mul_ps(a, b); }
-inline Float8 float8_fma(Float8 a, Float8 b, Float8 c) { return _mm256_fmadd_ps(a, b, c); }
-inline Float8 float8_from(Int8 v) { return _mm256_cvtepi32_ps(v); }
-inline Float8 float8_broadcast(const float* p) { return _mm256_broadcast_ss(p); }
+[[gnu::always_inline]] inline Float8 float8_add(Float8 a, Float8 b) { return _mm256_add_ps(a, b); }
+[[gnu::always_inline]] inline Float8 float8_mul(Float8 a, Float8 b) { return _mm256_mul_ps(a, b); }
+[[gnu::always_inline]] inline Float8 float8_fma(Float8 a, Float8 b, Float8 c) {
+  return _mm256_fmadd_ps(a, b, c);
+}
+[[gnu::always_inline]] inline Float8 float8_from(Int8 v) { return _mm256_cvtepi32_ps(v); }
+[[gnu::always_inline]] inline Float8 float8_broadcast(const float* p) {
+  return _mm256_broadcast_ss(p);
+}
+// p[0] in the first four lanes, p[1] in the last four.
+[[gnu::always_inline]] inline Float8 float8_broadcast_pair(const float* p) {
+  double pair;
+  std::memcpy(&pair, p, sizeof(pair));
+  const __m256i lane = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1);
+  return _mm256_permutevar_ps(_mm256_castpd_ps(_mm256_set1_pd(pair)), lane);
+}
 // Every lane twice: the first or the last four lanes.
-inline Float8 float8_twice_low(Float8 v) {
+[[gnu::always_inline]] inline Float8 float8_twice_low(Float8 v) {
   return _mm256_permutevar8x32_ps(v, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
 }
-inline Float8 float8_twice_high(Float8 v) {
+[[gnu::always_inline]] inline Float8 float8_twice_high(Float8 v) {
   return _mm256_permutevar8x32_ps(v, _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7));
 }
-inline float float8_sum(Float8 v) {
+[[gnu::always_inline]] inline float float8_sum(Float8 v) {
   __m128 sum = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
   sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
   sum = _mm_add_ss(sum, _mm_shuffle_ps(sum, sum, 1));
   return _mm_cvtss_f32(sum);
 }
-inline Float8 float8_from_unsigned_bytes(uint64_t bytes) {
+[[gnu::always_inline]] inline Float8 float8_from_unsigned_bytes(uint64_t bytes) {
   return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(bytes))));
 }
-inline Float8 float8_from_signed_bytes(uint64_t bytes) {
+[[gnu::always_inline]] inline Float8 float8_from_signed_bytes(uint64_t bytes) {
   return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(bytes))));
 }
 
-inline float float_from_half(const uint8_t* p) { return _cvtsh_ss(load_u16(p)); }
-inline Float8 float8_from_halves(const uint8_t* p) { return _mm256_cvtph_ps(load_bytes16(p)); }
-inline Float8 float8_from_bfloats(const uint8_t* p) {
+[[gnu::always_inline]] inline float float_from_half(const uint8_t* p) {
+  return _cvtsh_ss(load_u16(p));
+}
+[[gnu::always_inline]] inline Float8 float8_from_halves(const uint8_t* p) {
+  return _mm256_cvtph_ps(load_bytes16(p));
+}
+[[gnu::always_inline]] inline Float8 float8_from_bfloats(const uint8_t* p) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load_bytes16(p)), 16));
 }
-// Half floats at p, p + stride, ...: n of them, zeros in the other lanes.
-inline Float8 float8_gather_halves(const uint8_t* p, int stride, int n) {
-  __m128i halves = _mm_setzero_si128();
-  if (n == 8) {
-    halves = _mm_cvtsi32_si128(load_u16(p));
-    halves = _mm_insert_epi16(halves, load_u16(p + stride), 1);
-    halves = _mm_insert_epi16(halves, load_u16(p + 2 * stride), 2);
-    halves = _mm_insert_epi16(halves, load_u16(p + 3 * stride), 3);
-    halves = _mm_insert_epi16(halves, load_u16(p + 4 * stride), 4);
-    halves = _mm_insert_epi16(halves, load_u16(p + 5 * stride), 5);
-    halves = _mm_insert_epi16(halves, load_u16(p + 6 * stride), 6);
-    halves = _mm_insert_epi16(halves, load_u16(p + 7 * stride), 7);
-  } else {
-    uint16_t staged[8] = {};
-    for (int i = 0; i < n; ++i) staged[i] = load_u16(p + i * stride);
-    std::memcpy(&halves, staged, sizeof(staged));
-  }
-  return _mm256_cvtph_ps(halves);
+// Lane i of a load that starts 2 * i bytes early is half i: a blend takes the place of an
+// insertion, which costs two operations.
+[[gnu::always_inline]] inline __m128i gather_eight_halves(const uint8_t* p, int stride) {
+  const int step = stride - 2;
+  __m128i halves = load_bytes16(p);
+  halves = _mm_blend_epi16(halves, load_bytes16(p + step), 1 << 1);
+  halves = _mm_blend_epi16(halves, load_bytes16(p + 2 * step), 1 << 2);
+  halves = _mm_blend_epi16(halves, load_bytes16(p + 3 * step), 1 << 3);
+  halves = _mm_blend_epi16(halves, load_bytes16(p + 4 * step), 1 << 4);
+  halves = _mm_blend_epi16(halves, load_bytes16(p + 5 * step), 1 << 5);
+  halves = _mm_blend_epi16(halves, load_bytes16(p + 6 * step), 1 << 6);
+  return _mm_blend_epi16(halves, load_bytes16(p + 7 * step), 1 << 7);
+}
+// Half floats at p, p + stride, ...: n of them, zeros in the other lanes. Reads n * stride bytes;
+// with n = 8, stride must be at least 2.
+[[gnu::always_inline]] inline Float8 float8_gather_halves(const uint8_t* p, int stride, int n) {
+  if (n == 8) return _mm256_cvtph_ps(gather_eight_halves(p, stride));
+  uint16_t staged[8] = {};
+  for (int i = 0; i < n; ++i) staged[i] = load_u16(p + i * stride);
+  return _mm256_cvtph_ps(load_bytes16(reinterpret_cast<const uint8_t*>(staged)));
 }
 
 // One group of 32 inputs as int16 (linear_kernels.h).
@@ -150,7 +180,7 @@ struct InputGroup {
   int sum_low;   // of codes 0..15
   int sum_high;  // of codes 16..31
 };
-inline int sum_sixteen(__m256i codes) {
+[[gnu::always_inline]] inline int sum_sixteen(__m256i codes) {
   const __m256i pairs = _mm256_madd_epi16(codes, _mm256_set1_epi16(1));
   __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
   sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));

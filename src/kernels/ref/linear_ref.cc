@@ -123,6 +123,7 @@ void multiply(const LinearTask& task) {
 const LinearKernels& linear_kernels_scalar() {
   static constexpr LinearKernels kernels{.quantize = quantize,
                                          .prompt = multiply,
+                                         .order_for_generate = nullptr,
                                          .generate = multiply,
                                          .prompt_outputs = 16,
                                          .scratch_bytes = 0};
