@@ -18,7 +18,8 @@ import reference_tokenizers as reference
 OUT = pathlib.Path(__file__).parent.parent / "tests/golden/tokenizer.json"
 MODELS = pathlib.Path(os.environ.get("WINNOW_MODELS", pathlib.Path.home() / ".cache/winnow/models"))
 FILES = ["smollm2-135m-instruct-q4_1.gguf", "qwen2.5-coder-0.5b-instruct.gguf", "gemma-3-270m-q4_k_m.gguf"]
-NUM_SAMPLES = 250
+NUM_SAMPLES = 4096
+GROUP = 64  # samples per hash
 ODD = ["\x00", "\x06", "\x1b[0m", "\ufffd", "\u2581", "e\u0301", "\U00040000", "_", "=", "a", "\u0e31",
        "\u017f", "\u1f88", "\u01c5", "\u02b0", "\u0327", "/", "\n/", "'", "\u2167", "\u00a0\n", "\ufb01"]
 FRAGMENTS = mixed.WORDS + mixed.CODE + mixed.EMOJI + mixed.SPACES + ODD + [" "] * 60
@@ -44,6 +45,13 @@ def sample(seed):
     return text
 
 
+def group_hashes(lists):
+    """One hash for every GROUP lists, over the length and the numbers of each."""
+    flat = [[number for one in lists[i:i + GROUP] for number in (len(one), *one)]
+            for i in range(0, len(lists), GROUP)]
+    return [fnv1a(numbers) for numbers in flat]
+
+
 def fnv1a(numbers):
     """FNV-1a over 32-bit little-endian numbers."""
     value = 0xCBF29CE484222325
@@ -66,14 +74,15 @@ def main():
     samples = [sample(i) for i in range(NUM_SAMPLES)]
     out = {
         "provenance": f"tools/make_tokenizer_golden.py; tokenizers {tokenizers.__version__}; FNV-1a of the ids, "
-                      "or of the byte offsets where words end, of each generated sample",
-        "fragments": FRAGMENTS, "models": {}, "pretokenizers": {}}
+                      f"or of the byte offsets where words end, of {GROUP} generated samples each",
+        "samples": NUM_SAMPLES, "group": GROUP, "fragments": FRAGMENTS, "models": {}, "pretokenizers": {}}
     for name in ["gpt-2", "smollm", *reference.PATTERNS]:
         pre = reference.byte_level(name)
-        out["pretokenizers"][name] = [fnv1a(word_ends(pre, s)) for s in samples]
+        out["pretokenizers"][name] = group_hashes([word_ends(pre, s) for s in samples])
     for name in FILES:
         tokenizer = reference.build(reference.Vocabulary(MODELS / name))
-        out["models"][name] = [fnv1a(tokenizer.encode(s, add_special_tokens=False).ids) for s in samples]
+        out["models"][name] = group_hashes(
+            [tokenizer.encode(s, add_special_tokens=False).ids for s in samples])
     lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in out.items())
     OUT.write_text("{" + lines + "}\n")
 

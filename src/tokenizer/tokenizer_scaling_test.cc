@@ -48,12 +48,12 @@ void expect_proportional_cost(const Tokenizer& tokenizer, std::string_view unit)
 
 TEST(TokenizerScaling, ByteLevelCostGrowsWithTheLengthOfOneWord) {
   const auto tokenizer = created(test::byte_level_vocabulary_of_runs());
-  for (const char* unit : {"ab", " "}) expect_proportional_cost(*tokenizer, unit);
+  expect_proportional_cost(*tokenizer, " ");
 }
 
 TEST(TokenizerScaling, SentencePieceCostGrowsWithTheLengthOfOneWord) {
   const auto tokenizer = created(test::sentence_piece_vocabulary_of_runs());
-  for (const char* unit : {"a", "ab"}) expect_proportional_cost(*tokenizer, unit);
+  expect_proportional_cost(*tokenizer, "ab");
 }
 
 }  // namespace
