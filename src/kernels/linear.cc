@@ -10,7 +10,7 @@ namespace winnow {
 int64_t LinearScratch::capacity_bytes() const {
   return static_cast<int64_t>(codes_.capacity_bytes() + scales_.capacity_bytes() +
                               sums_.capacity_bytes() + half_sums_.capacity_bytes() +
-                              panels_.capacity_bytes());
+                              tiles_.capacity_bytes() + panels_.capacity_bytes());
 }
 
 // One call of linear(): sizes the scratch memory, converts the input, then cuts every output into
@@ -27,7 +27,7 @@ class LinearRun {
         scratch_(scratch) {}
 
   void run() {
-    quantize_input();
+    convert_input();
     panels_ =
         scratch_.panels_.ensure(static_cast<size_t>(kernels_.scratch_bytes * pool_.num_threads()));
     int64_t num_tasks = 0;
@@ -39,8 +39,8 @@ class LinearRun {
  private:
   // Weight bytes per generate task: long enough to stream, short enough to share out evenly.
   static constexpr int64_t kGenerateTaskBytes = 64 * 1024;
-  // Input elements per quantise task; a smaller input is not worth waking a thread.
-  static constexpr int64_t kQuantizeTaskElements = 32 * 1024;
+  // Input elements per task that converts them; a smaller input is not worth waking a thread.
+  static constexpr int64_t kConvertTaskElements = 32 * 1024;
 
   int64_t outputs_per_task(const LinearOutput& output) const {
     if (phase_ == Phase::kPrompt) return kernels_.prompt_outputs;
@@ -53,26 +53,54 @@ class LinearRun {
     return (output.weight.rows + per_task - 1) / per_task;
   }
 
+  void convert_input() {
+    const auto any_output = [this](auto condition) {
+      return std::any_of(outputs_.begin(), outputs_.end(), [&](const LinearOutput& output) {
+        return condition(output.weight.dtype);
+      });
+    };
+    const bool quantized = any_output(is_quantized);
+    if (quantized) CHECK(input_.cols % kInputGroup == 0);
+    if (phase_ == Phase::kPrompt && kernels_.pack_tiles != nullptr) {
+      if (any_output([](DType dtype) { return dtype != DType::kF32; })) pack_input();
+    } else if (quantized) {
+      quantize_input();
+    }
+  }
+
+  // Calls convert(row_begin, row_end) on all rows, a multiple of `unit` at a time.
+  template <class Convert>
+  void for_rows(int64_t unit, Convert convert) {
+    const int64_t units = std::max<int64_t>(1, kConvertTaskElements / input_.cols / unit);
+    const int64_t rows_per_task = units * unit;
+    const int64_t num_tasks = (input_.num_rows + rows_per_task - 1) / rows_per_task;
+    pool_.run(num_tasks, [&](int64_t task_idx, int) {
+      const int64_t begin = task_idx * rows_per_task;
+      convert(begin, std::min(begin + rows_per_task, input_.num_rows));
+    });
+  }
+
   void quantize_input() {
-    const bool needed =
-        std::any_of(outputs_.begin(), outputs_.end(),
-                    [](const LinearOutput& output) { return is_quantized(output.weight.dtype); });
-    if (!needed) return;
-    CHECK(input_.cols % kInputGroup == 0);
     const auto elements = static_cast<size_t>(input_.num_rows * input_.cols);
     quantized_ = {scratch_.codes_.ensure(elements), scratch_.scales_.ensure(elements / kInputGroup),
                   scratch_.sums_.ensure(elements / kInputGroup),
                   scratch_.half_sums_.ensure(elements / kHalfGroup)};
-    const int64_t rows_per_task = std::max<int64_t>(1, kQuantizeTaskElements / input_.cols);
-    const int64_t num_tasks = (input_.num_rows + rows_per_task - 1) / rows_per_task;
-    pool_.run(num_tasks, [&](int64_t task_idx, int) {
-      const int64_t begin = task_idx * rows_per_task;
-      const int64_t end = std::min(begin + rows_per_task, input_.num_rows);
+    for_rows(1, [this](int64_t begin, int64_t end) {
       kernels_.quantize(input_.x, input_.stride, input_.cols, begin, end, quantized_);
       if (phase_ == Phase::kGenerate && kernels_.order_for_generate != nullptr) {
         kernels_.order_for_generate(quantized_.codes + begin * input_.cols,
                                     (end - begin) * input_.cols / kInputGroup);
       }
+    });
+  }
+
+  void pack_input() {
+    const int64_t row_tiles = (input_.num_rows + kInputTileRows - 1) / kInputTileRows;
+    const int64_t column_tiles = (input_.cols + kInputTileColumns - 1) / kInputTileColumns;
+    const int64_t numbers = row_tiles * column_tiles * kInputTileRows * kInputTileColumns;
+    input_tiles_ = scratch_.tiles_.ensure(static_cast<size_t>(numbers));
+    for_rows(kInputTileRows, [this](int64_t begin, int64_t end) {
+      kernels_.pack_tiles(input_.x, input_.stride, input_.cols, begin, end, input_tiles_);
     });
   }
 
@@ -94,6 +122,7 @@ class LinearRun {
         .x = input_.x,
         .x_stride = input_.stride,
         .quantized = quantized_,
+        .input_tiles = input_tiles_,
         .y = output->y + first,
         .y_stride = output->y_stride,
         .scratch = panels_ + thread_idx * kernels_.scratch_bytes,
@@ -108,6 +137,7 @@ class LinearRun {
   ThreadPool& pool_;
   LinearScratch& scratch_;
   QuantizedRows quantized_{};
+  uint16_t* input_tiles_ = nullptr;
   std::byte* panels_ = nullptr;
 };
 

@@ -28,7 +28,7 @@ struct LinearInput {
   int64_t stride = 0;
 };
 
-// Memory that linear() uses and keeps: the int16 form of the input and each thread's unpacked
+// Memory that linear() uses and keeps: the input as int16 or as tiles and each thread's unpacked
 // panel. One per concurrent caller of linear().
 class LinearScratch {
  public:
@@ -40,6 +40,7 @@ class LinearScratch {
   AlignedBuffer<float> scales_;
   AlignedBuffer<float> sums_;
   AlignedBuffer<float> half_sums_;
+  AlignedBuffer<uint16_t> tiles_;
   AlignedBuffer<std::byte> panels_;
 };
 

@@ -24,6 +24,12 @@ struct QuantizedRows {
   float* half_sums;  // [rows][cols / kHalfGroup], sum of the half group's codes, exact
 };
 
+// Input rows as bf16, rounded to nearest even, for matrix units that take tiles: [row / 16]
+// [column / 32][16 rows][32 columns]. Columns past the last are zeros; rows past the last hold
+// anything. A NaN or an infinity stays one.
+inline constexpr int kInputTileRows = 16;
+inline constexpr int kInputTileColumns = 32;
+
 // One task: `num_outputs` rows of a weight times all input rows.
 struct LinearTask {
   DType dtype;
@@ -35,8 +41,9 @@ struct LinearTask {
   int64_t cols;    // a multiple of the type's group
   const float* x;  // [num_rows][cols], x_stride apart: read by F32, F16 and BF16 weights
   int64_t x_stride;
-  QuantizedRows quantized;  // the same rows as int16: read by all other weights
-  float* y;                 // y[row * y_stride + output], written
+  QuantizedRows quantized;      // the same rows as int16: read by all other weights
+  const uint16_t* input_tiles;  // the same rows as tiles: read by prompt() given pack_tiles
+  float* y;                     // y[row * y_stride + output], written
   int64_t y_stride;
   std::byte* scratch;  // scratch_bytes of this thread's own, 64-byte aligned
 };
@@ -45,6 +52,10 @@ struct LinearKernels {
   // Quantises rows [row_begin, row_end) of x. Requires cols % kInputGroup == 0.
   void (*quantize)(const float* x, int64_t x_stride, int64_t cols, int64_t row_begin,
                    int64_t row_end, const QuantizedRows& out);
+  // Rounds rows [row_begin, row_end) of x into tiles, 64-byte aligned, where prompt() reads those
+  // for all but F32 weights; null where it reads x and QuantizedRows.
+  void (*pack_tiles)(const float* x, int64_t x_stride, int64_t cols, int64_t row_begin,
+                     int64_t row_end, uint16_t* tiles);
   // Prompt tokens: unpacks the weight rows once, then multiplies all input rows. num_outputs <=
   // prompt_outputs.
   void (*prompt)(const LinearTask& task);

@@ -95,6 +95,30 @@ double rounding_bound(const Problem& problem, int64_t row, int64_t output) {
   return roundings * 0x1p-24 * magnitude(problem, row, output);
 }
 
+// Whether a level's products take weights and inputs as bf16.
+bool rounds_to_bf16(Isa isa, Phase phase, DType dtype) {
+  return isa == Isa::kAmx && phase == Phase::kPrompt && dtype != DType::kF32;
+}
+
+// What that does to a result: each factor of a product is off by up to 2^-8 of itself, both
+// together by less than 2^-7 + 2^-15. The reference in turn rounds the input to int16: half a step
+// of its group's scale, largest / 32767.
+double bf16_bound(const Problem& problem, int64_t row, int64_t output) {
+  const float* x = problem.x.data() + row * problem.weight.cols;
+  std::vector<float> weights(static_cast<size_t>(problem.weight.cols));
+  dequantize(problem.weight.dtype, problem.weight.row(output), problem.weight.cols, weights.data());
+  double products = 0, input_rounding = 0, group_weights = 0, largest = 0;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (i % kInputGroup == 0) group_weights = largest = 0;
+    products += std::fabs(double{weights[i]} * x[i]);
+    group_weights += std::fabs(weights[i]);
+    largest = std::max<double>(largest, std::fabs(x[i]));
+    if (i % kInputGroup == kInputGroup - 1) input_rounding += group_weights * largest / 65534;
+  }
+  if (!is_quantized(problem.weight.dtype)) input_rounding = 0;
+  return products * (0x1p-7 + 0x1p-15) + input_rounding * (1 + 1e-5);
+}
+
 int64_t type_cols(DType dtype, int64_t cols) {
   const int64_t group = is_quantized(dtype) ? dtype_info(dtype).group_size : 1;
   return (cols + group - 1) / group * group;
@@ -106,7 +130,10 @@ void expect_near_reference(const KernelTable& kernels, Phase phase, const Proble
   for (int64_t row = 0; row < problem.rows; ++row) {
     for (int64_t output = 0; output < problem.weight.rows; ++output) {
       const auto at = static_cast<size_t>(row * problem.weight.rows + output);
-      const double bound = 2 * rounding_bound(problem, row, output);
+      double bound = 2 * rounding_bound(problem, row, output);
+      if (rounds_to_bf16(kernels.isa, phase, problem.weight.dtype)) {
+        bound += bf16_bound(problem, row, output);
+      }
       ASSERT_NEAR(got[at], want[at], bound)
           << phase_name(phase) << " " << dtype_info(problem.weight.dtype).name << " rows "
           << problem.rows << " outputs " << problem.weight.rows << " cols " << problem.weight.cols

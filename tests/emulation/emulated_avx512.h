@@ -163,9 +163,6 @@ inline __m512i emulated_setzero_si512() { return emulated_set1_epi32(0); }
 inline __m512i emulated_add_epi32(__m512i a, __m512i b) {
   return each_lane<uint32_t>(a, b, [](uint32_t x, uint32_t y) { return x + y; });
 }
-inline __m512i emulated_sub_epi32(__m512i a, __m512i b) {
-  return each_lane<uint32_t>(a, b, [](uint32_t x, uint32_t y) { return x - y; });
-}
 inline __m512i emulated_and_si512(__m512i a, __m512i b) {
   return each_lane<uint32_t>(a, b, [](uint32_t x, uint32_t y) { return x & y; });
 }
@@ -224,8 +221,7 @@ inline __m512i widen(Vector a) {
   return make_lanes<__m512i, To>([&](int i) { return To{x.at[i]}; });
 }
 inline __m512i emulated_cvtepu16_epi32(__m256i a) { return widen<uint16_t, int32_t>(a); }
-inline __m512i emulated_cvtepi8_epi32(__m128i a) { return widen<int8_t, int32_t>(a); }
-inline __m512i emulated_cvtepu8_epi32(__m128i a) { return widen<uint8_t, int32_t>(a); }
+inline __m512i emulated_cvtepi16_epi32(__m256i a) { return widen<int16_t, int32_t>(a); }
 inline __m256i emulated_cvtepi32_epi16(__m512i a) {
   const auto x = lanes<uint32_t>(a);
   return make_lanes<__m256i, uint16_t>([&](int i) { return static_cast<uint16_t>(x.at[i]); });

@@ -39,6 +39,7 @@ constexpr int64_t kScratchBytes = sizeof(PromptPanel) > sizeof(PlainPanel) ? siz
                                                                            : sizeof(PlainPanel);
 
 constexpr LinearKernels kKernels{.quantize = quantize_rows,
+                                 .pack_tiles = nullptr,
                                  .prompt = prompt_entry,
                                  .order_for_generate = kSplitsEvenOdd ? order_codes : nullptr,
                                  .generate = generate_entry,

@@ -122,6 +122,7 @@ void multiply(const LinearTask& task) {
 
 const LinearKernels& linear_kernels_scalar() {
   static constexpr LinearKernels kernels{.quantize = quantize,
+                                         .pack_tiles = nullptr,
                                          .prompt = multiply,
                                          .order_for_generate = nullptr,
                                          .generate = multiply,

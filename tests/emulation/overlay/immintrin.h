@@ -45,7 +45,6 @@
 #define _mm512_set1_epi32 emulated_set1_epi32
 #define _mm512_setzero_si512 emulated_setzero_si512
 #define _mm512_add_epi32 emulated_add_epi32
-#define _mm512_sub_epi32 emulated_sub_epi32
 #define _mm512_and_si512 emulated_and_si512
 #define _mm512_or_si512 emulated_or_si512
 #define _mm512_slli_epi32 emulated_slli_epi32
@@ -60,8 +59,7 @@
 #define _mm512_cvtepi32_ps emulated_cvtepi32_ps
 #define _mm512_cvtps_epi32 emulated_cvtps_epi32
 #define _mm512_cvtepu16_epi32 emulated_cvtepu16_epi32
-#define _mm512_cvtepi8_epi32 emulated_cvtepi8_epi32
-#define _mm512_cvtepu8_epi32 emulated_cvtepu8_epi32
+#define _mm512_cvtepi16_epi32 emulated_cvtepi16_epi32
 #define _mm512_cvtepi32_epi16 emulated_cvtepi32_epi16
 #define _mm512_cvtph_ps emulated_cvtph_ps
 #define _mm512_cvtps_ph emulated_cvtps_ph
