@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/aligned_buffer.h"
+#include "kernels/peak_loops.h"
 
 namespace winnow {
 namespace {

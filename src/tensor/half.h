@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "tensor/kv_layout.h"
+#include "tensor/kv_dtype.h"
 
 namespace winnow {
 

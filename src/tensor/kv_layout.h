@@ -10,12 +10,12 @@
 
 #include <cstdint>
 
+#include "tensor/kv_dtype.h"
+
 namespace winnow {
 
 inline constexpr int kPageTokens = 128;
 inline constexpr int kKvLanes = 16;  // tokens (K) or dims (V) side by side
-
-enum class KvDType { kBf16, kF16 };
 
 struct KvLayout {
   int kv_heads = 0;

@@ -1,8 +1,10 @@
 // The loop behind every peak: independent sums, enough of them to hide the latency of an
 // instruction. Requires an operation `Op` with a type Op::Vector and a function mul_add(sum, a, b).
+#pragma once
+
 #include <cstdint>
 
-#include "kernels/peak.h"
+#include "kernels/peak_loops.h"
 
 namespace winnow {
 namespace {

@@ -1,5 +1,5 @@
 #include "kernels/isa/amx_tiles.h"
-#include "kernels/peak.h"
+#include "kernels/peak_loops.h"
 
 namespace winnow {
 namespace {
