@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tensor/dtype.h"
+#include "tensor/dtype_number.h"
 
 namespace winnow {
 
