@@ -3,33 +3,10 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "base/utf8.h"
+
 namespace winnow {
 namespace {
-
-struct Character {
-  uint32_t code = 0;
-  size_t num_bytes = 0;  // 0: not UTF-8
-};
-
-// The character that `text` begins with. Requires text not to be empty.
-Character first_character(std::string_view text) {
-  const auto byte = [&](size_t idx) {
-    return static_cast<uint32_t>(static_cast<uint8_t>(text[idx]));
-  };
-  const uint32_t lead = byte(0);
-  if (lead < 0x80) return {lead, 1};
-  const size_t num_bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < num_bytes) return {};
-  uint32_t code = lead & (0xFFu >> (num_bytes + 1));
-  for (size_t idx = 1; idx < num_bytes; ++idx) {
-    if ((byte(idx) & 0xC0) != 0x80) return {};
-    code = code << 6 | (byte(idx) & 0x3F);
-  }
-  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  if (code < kSmallest[num_bytes] || surrogate || code > 0x10FFFF) return {};
-  return {code, num_bytes};
-}
 
 // Characters that move the cursor, change the direction of writing or cannot be seen.
 bool is_unsafe(uint32_t code) {
@@ -50,23 +27,25 @@ void append_format(std::string& out, const char* format, Args... args) {
 std::string escaped(std::string_view text, size_t max_bytes) {
   std::string out;
   for (size_t pos = 0; pos < text.size();) {
-    const Character character = first_character(text.substr(pos));
-    const size_t num_bytes = character.num_bytes == 0 ? 1 : character.num_bytes;
+    const Utf8Unit unit = first_utf8_unit(text.substr(pos));
+    const bool broken = unit.kind != Utf8Kind::kCharacter;
+    const size_t num_bytes = broken ? 1 : unit.num_bytes;
+    const uint32_t code = broken ? 0 : code_point_of(text.substr(pos, num_bytes));
     if (pos + num_bytes > max_bytes) return out + "...";
-    if (character.num_bytes == 0) {
+    if (broken) {
       append_format(out, "\\x%02X", static_cast<unsigned>(static_cast<uint8_t>(text[pos])));
-    } else if (character.code == '\n') {
+    } else if (code == '\n') {
       out += "\\n";
-    } else if (character.code == '\t') {
+    } else if (code == '\t') {
       out += "\\t";
-    } else if (character.code == '\r') {
+    } else if (code == '\r') {
       out += "\\r";
-    } else if (character.code == '\\') {
+    } else if (code == '\\') {
       out += "\\\\";
-    } else if (is_unsafe(character.code) && character.code < 0x80) {
-      append_format(out, "\\x%02X", static_cast<unsigned>(character.code));
-    } else if (is_unsafe(character.code)) {
-      append_format(out, "\\u{%X}", static_cast<unsigned>(character.code));
+    } else if (is_unsafe(code) && code < 0x80) {
+      append_format(out, "\\x%02X", static_cast<unsigned>(code));
+    } else if (is_unsafe(code)) {
+      append_format(out, "\\u{%X}", static_cast<unsigned>(code));
     } else {
       out += text.substr(pos, num_bytes);
     }

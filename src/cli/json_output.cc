@@ -4,7 +4,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "base/escape.h"
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace winnow {
 

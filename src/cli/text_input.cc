@@ -11,8 +11,8 @@
 
 #include "base/escape.h"
 #include "base/file_descriptor.h"
+#include "base/utf8.h"
 #include "cli/interrupt.h"
-#include "tokenizer/utf8.h"
 
 namespace winnow {
 namespace {

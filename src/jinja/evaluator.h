@@ -24,8 +24,6 @@ class Evaluator {
   // Expressions (evaluator.cc).
   Value evaluate(const Expr& expr);
 
-  Runtime& runtime() { return runtime_; }
-
  private:
   friend struct ExprVisitor;
   friend struct StmtVisitor;

@@ -196,9 +196,7 @@ class PercentFormatter {
         zero = true;
       else if (c == '+')
         style.plus = true;
-      else if (c == '#')
-        style.alternate = true;
-      else if (c != ' ')
+      else if (c != '#' && c != ' ')
         break;
     }
     style.width = digits();

@@ -14,7 +14,6 @@ struct FieldStyle {
   char fill = ' ';
   char align = '\0';  // '<', '>', '^', '=' or none
   bool plus = false;
-  bool alternate = false;
   bool thousands = false;
   size_t width = 0;
   int precision = -1;

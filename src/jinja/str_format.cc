@@ -47,7 +47,7 @@ FieldStyle parse_spec(std::string_view spec) {
   }
   style.plus = take('+');
   if (!style.plus) take('-');
-  style.alternate = take('#');
+  take('#');
   if (take('0') && !style.align) {
     style.fill = '0';
     style.align = '=';

@@ -2,18 +2,16 @@
 
 #include <utf8proc.h>
 
+#include "base/utf8.h"
+
 namespace winnow::jinja {
 
 Utf8Char utf8_at(std::string_view text, size_t at) {
   const auto first = static_cast<unsigned char>(text[at]);
   if (first < 0x80) return {first, 1};
-  utf8proc_int32_t code = -1;
-  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data() + at);
-  const size_t left = text.size() - at;
-  const auto size =
-      utf8proc_iterate(bytes, static_cast<utf8proc_ssize_t>(left < 4 ? left : 4), &code);
-  if (size <= 0) return {-1, 1};
-  return {code, static_cast<size_t>(size)};
+  const Utf8Unit unit = first_utf8_unit(text.substr(at));
+  if (unit.kind != Utf8Kind::kCharacter) return {-1, 1};
+  return {static_cast<int32_t>(code_point_of(text.substr(at, unit.num_bytes))), unit.num_bytes};
 }
 
 size_t utf8_length(std::string_view text) {

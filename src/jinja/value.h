@@ -83,9 +83,6 @@ class Value {
   const std::shared_ptr<List>* list_ptr() const {
     return std::get_if<std::shared_ptr<List>>(&data_);
   }
-  const std::shared_ptr<const Text>* text_ptr() const {
-    return std::get_if<std::shared_ptr<const Text>>(&data_);
-  }
   // The integer value of an int or bool.
   std::optional<Int> integer() const;
   // The value of any number as a double.

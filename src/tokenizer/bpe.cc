@@ -10,8 +10,6 @@ namespace winnow {
 namespace {
 
 constexpr const char* kMergesKey = "tokenizer.ggml.merges";
-// Offsets within a word are 32 bits wide.
-constexpr size_t kMaxWordBytes = size_t{1} << 30;
 
 uint64_t packed_pair(TokenId left, TokenId right) {
   return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
@@ -97,9 +95,9 @@ BpeEncoder::BpeEncoder(const Vocabulary& vocabulary, Pretokenizer pretokenizer, 
 void BpeEncoder::encode(std::string_view text, bool /*starts_text*/, EncodeState& state) const {
   const auto encode_one = [&](std::string_view word) { encode_word(word, state); };
   pretokenizer_.split(text, state.pretokenize, [&](std::string_view word) {
-    while (word.size() > kMaxWordBytes) {
-      encode_word(word.substr(0, kMaxWordBytes), state);
-      word.remove_prefix(kMaxWordBytes);
+    while (word.size() > SymbolMerger::kMaxWordBytes) {
+      encode_word(word.substr(0, SymbolMerger::kMaxWordBytes), state);
+      word.remove_prefix(SymbolMerger::kMaxWordBytes);
     }
     state.words.append(word, state.ids, encode_one);
   });

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace winnow {
 namespace {
@@ -36,10 +36,7 @@ std::optional<std::string> bytes_of_symbols(std::string_view symbols) {
   while (!symbols.empty()) {
     const Utf8Unit unit = first_utf8_unit(symbols);
     if (unit.kind != Utf8Kind::kCharacter || unit.num_bytes > 2) return std::nullopt;
-    const auto lead = static_cast<uint8_t>(symbols[0]);
-    const size_t code_point = unit.num_bytes == 1 ? lead
-                                                  : size_t{lead & 0x1Fu} << 6 |
-                                                        (static_cast<uint8_t>(symbols[1]) & 0x3Fu);
+    const size_t code_point = code_point_of(symbols.substr(0, unit.num_bytes));
     if (code_point >= kNumSymbols || kByteOfSymbol[code_point] < 0) return std::nullopt;
     bytes.push_back(static_cast<char>(kByteOfSymbol[code_point]));
     symbols.remove_prefix(unit.num_bytes);

@@ -20,6 +20,9 @@ struct Merge {
 
 class SymbolMerger {
  public:
+  // Offsets within a word are 32 bits wide; longer words are cut by the caller.
+  static constexpr size_t kMaxWordBytes = size_t{1} << 30;
+
   struct Symbol {
     TokenId id;
     uint32_t begin;  // where in the word

@@ -9,8 +9,8 @@
 
 #include "base/check.h"
 #include "base/escape.h"
+#include "base/utf8.h"
 #include "tokenizer/pretokenize_tables.h"
-#include "tokenizer/utf8.h"
 
 namespace winnow {
 namespace {

@@ -4,15 +4,12 @@
 #include <cmath>
 #include <string>
 
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace winnow {
 namespace {
 
 constexpr const char* kScoresKey = "tokenizer.ggml.scores";
-constexpr std::string_view kBlankSymbol = "\xE2\x96\x81";
-// Offsets within a word are 32 bits wide.
-constexpr size_t kMaxWordBytes = size_t{1} << 30;
 // Of a character that is no piece.
 constexpr TokenId kNoPiece = -1;
 
@@ -96,15 +93,15 @@ SpmEncoder::SpmEncoder(const Vocabulary& vocabulary, const std::vector<double>& 
 void SpmEncoder::encode(std::string_view text, bool starts_text, EncodeState& state) const {
   const bool adds_blank = adds_blank_ && starts_text && !text.empty();
   // A blank symbol in the text and a blank are one and the same to the pieces.
-  if (adds_blank || text.find(kBlankSymbol) != std::string_view::npos) {
+  if (adds_blank || text.find(kBlankMark) != std::string_view::npos) {
     std::string& rewritten = state.rewritten.emplace_back();
     rewritten.reserve(text.size() + 1);
     if (adds_blank) rewritten.push_back(' ');
     for (size_t pos = 0; pos < text.size();) {
-      const size_t symbol = std::min(text.find(kBlankSymbol, pos), text.size());
+      const size_t symbol = std::min(text.find(kBlankMark, pos), text.size());
       rewritten.append(text.substr(pos, symbol - pos));
       if (symbol < text.size()) rewritten.push_back(' ');
-      pos = symbol + kBlankSymbol.size();
+      pos = symbol + kBlankMark.size();
     }
     text = rewritten;
   }
@@ -126,7 +123,7 @@ void SpmEncoder::encode_characters(std::string_view text, EncodeState& state) co
     const size_t num_bytes = first_utf8_unit(text.substr(pos)).num_bytes;
     const uint32_t right = packed_character(text.substr(pos, num_bytes));
     if (pos > word_begin &&
-        (!adjacency_.may_join(left, right) || pos - word_begin >= kMaxWordBytes)) {
+        (!adjacency_.may_join(left, right) || pos - word_begin >= SymbolMerger::kMaxWordBytes)) {
       state.words.append(text.substr(word_begin, pos - word_begin), state.ids, encode_one);
       word_begin = pos;
     }

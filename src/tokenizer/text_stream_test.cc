@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/utf8.h"
 #include "support/test_vocabulary.h"
-#include "tokenizer/utf8.h"
 
 namespace winnow {
 namespace {

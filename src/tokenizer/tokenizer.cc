@@ -137,10 +137,6 @@ bool Tokenizer::is_control(TokenId id) const {
   return common_->vocabulary.is_control(id);
 }
 
-std::optional<TokenId> Tokenizer::id_of(std::string_view control_piece) const {
-  return common_->vocabulary.specials.find(control_piece);
-}
-
 std::optional<TokenId> Tokenizer::bos() const { return common_->vocabulary.bos; }
 std::optional<TokenId> Tokenizer::eos() const { return common_->vocabulary.eos; }
 bool Tokenizer::adds_bos() const { return common_->adds_bos; }

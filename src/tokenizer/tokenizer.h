@@ -36,7 +36,6 @@ class Tokenizer {
 
   int32_t vocab_size() const;
   bool is_control(TokenId id) const;
-  std::optional<TokenId> id_of(std::string_view control_piece) const;
   std::optional<TokenId> bos() const;
   std::optional<TokenId> eos() const;
   bool adds_bos() const;

@@ -4,11 +4,11 @@
 
 #include <regex>
 
+#include "base/utf8.h"
 #include "support/golden.h"
 #include "tokenizer/pretokenize.h"
 #include "tokenizer/text_stream.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/utf8.h"
 #include "weights/gguf.h"
 
 namespace winnow {

@@ -10,7 +10,6 @@ namespace winnow {
 namespace {
 
 constexpr int64_t kMaxTokens = int64_t{1} << 24;
-constexpr std::string_view kBlankSymbol = "\xE2\x96\x81";
 
 // Control pieces that end a turn in one model family or another, besides those named by id.
 constexpr std::string_view kTurnEnds[] = {
@@ -26,9 +25,9 @@ std::string with_blanks(std::string_view piece) {
   std::string bytes;
   bytes.reserve(piece.size());
   while (!piece.empty()) {
-    const bool blank = piece.starts_with(kBlankSymbol);
+    const bool blank = piece.starts_with(kBlankMark);
     bytes.push_back(blank ? ' ' : piece[0]);
-    piece.remove_prefix(blank ? kBlankSymbol.size() : 1);
+    piece.remove_prefix(blank ? kBlankMark.size() : 1);
   }
   return bytes;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -22,6 +23,9 @@ enum class TokenKind : uint8_t {
   kUnused,
   kByte,
 };
+
+// What SentencePiece writes for a blank.
+inline constexpr std::string_view kBlankMark = "\u2581";
 
 // How the model file writes the bytes of a normal piece.
 enum class PieceEncoding {

@@ -1,4 +1,4 @@
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 
 #include <cstring>
 
@@ -38,6 +38,15 @@ Utf8Unit first_utf8_unit(std::string_view text) {
     max = 0xBF;
   }
   return {Utf8Kind::kCharacter, lead.num_bytes};
+}
+
+uint32_t code_point_of(std::string_view character) {
+  const auto lead = static_cast<uint8_t>(character[0]);
+  if (character.size() == 1) return lead;
+  uint32_t code = lead & (0xFFu >> (character.size() + 1));
+  for (const char byte : character.substr(1))
+    code = code << 6 | (static_cast<uint8_t>(byte) & 0x3F);
+  return code;
 }
 
 size_t valid_utf8_prefix(std::string_view text) {

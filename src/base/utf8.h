@@ -23,6 +23,9 @@ struct Utf8Unit {
 // The unit at the start of `text`. Requires a non-empty text.
 Utf8Unit first_utf8_unit(std::string_view text);
 
+// The code point of one well-formed character.
+uint32_t code_point_of(std::string_view character);
+
 // Length of the longest prefix of `text` that is well-formed.
 size_t valid_utf8_prefix(std::string_view text);
 
