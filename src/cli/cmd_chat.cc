@@ -39,10 +39,8 @@ void add_flags(FlagSet& set, ChatFlags& flags, bool& quiet) {
   set.text("--system", flags.system, "the system message");
   set.integer("-n,--max-tokens", flags.max_new_tokens, {-1, std::numeric_limits<int64_t>::max()},
               "tokens of each answer at most; -1 = no limit [-1]");
-  set.choice(
-      "--prefix-reuse", flags.prefix_reuse, {"all", "exact"},
-      "exact reads earlier answers again, as prompt tokens, so that the bits equal those of a "
-      "fresh run [all]");
+  set.choice("--prefix-reuse", flags.prefix_reuse, {"all", "exact"},
+             "exact reads earlier answers again, as a prompt [all]");
   add_sampling_flags(set, flags.sampling);
   add_engine_flags(set, flags.model);
   set.toggle("-q,--quiet", quiet, "no progress and no figures on stderr");

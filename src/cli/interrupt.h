@@ -19,5 +19,8 @@ inline bool requested() { return flag().load(std::memory_order_relaxed); }
 // Makes the next Ctrl+C the first one again.
 void reset();
 
+// Waits until `fd` has something to read or has ended; false if Ctrl+C comes first or came before.
+bool wait_readable(int fd);
+
 }  // namespace interrupt
 }  // namespace winnow

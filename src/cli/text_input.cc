@@ -41,8 +41,8 @@ Result<std::string> read_all(int fd, const std::string& name) {
   std::string bytes;
   std::array<char, 65536> part;
   for (;;) {
+    if (!interrupt::wait_readable(fd)) return fail(ErrorCode::kInterrupted, "interrupted");
     const ssize_t size = read(fd, part.data(), part.size());
-    if (interrupt::requested()) return fail(ErrorCode::kInterrupted, "interrupted");
     if (size == 0) return bytes;
     if (size < 0) {
       if (errno == EINTR) continue;
@@ -102,8 +102,8 @@ LineReader::Outcome LineReader::next(std::string& line) {
     }
     searched = buffered_.size();
     if (at_end_ || buffered_.size() > kMaxInputBytes) break;
+    if (!interrupt::wait_readable(fd_)) return Outcome::kInterrupted;
     const ssize_t size = read(fd_, part.data(), part.size());
-    if (interrupt::requested()) return Outcome::kInterrupted;
     if (size < 0 && errno == EINTR) continue;
     if (size <= 0) {
       at_end_ = true;

@@ -225,6 +225,19 @@ class Chat(unittest.TestCase):
         os.close(main)
 
 
+    def test_ctrl_c_ends_it_however_close_to_the_prompt_it_comes(self):
+        for _ in range(40):
+            main, side = pty.openpty()
+            child = start("chat", "-m", MODEL, stdin=side, stdout=side, stderr=side)
+            os.close(side)
+            seen = b""
+            while b"ends." not in seen:  # the prompt is being written
+                seen += os.read(main, 64)
+            child.send_signal(signal.SIGINT)
+            self.assertEqual(child.wait(), 130)
+            os.close(main)
+
+
 class Tokens(unittest.TestCase):
     def test_any_bytes_survive_tokenize_and_detokenize(self):
         for model in ("llama-untied", "llama-per-layer", "qwen2-bias", "gemma3-default"):
