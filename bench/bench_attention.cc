@@ -60,10 +60,11 @@ void BM_Prompt(benchmark::State& state, KvDType dtype) {
   sequence.fill(q);
   ThreadPool pool(1);
   AttentionScratch scratch;
+  AttentionStats stats;
   const AttentionRows rows{context - kTokens, kTokens, q.data(), out.data(), sequence.pages};
   for (auto _ : state) {
     prompt_attention(kernels(), sequence.shape(head_dim), sequence.store->layer(0), rows, pool,
-                     scratch);
+                     scratch, stats);
   }
   const double pairs = kTokens * (context - kTokens / 2.0) * group;
   state.counters["flops"] = benchmark::Counter(
@@ -79,6 +80,7 @@ void BM_Generate(benchmark::State& state, KvDType dtype) {
   sequence.fill(q);
   ThreadPool pool(1);
   AttentionScratch scratch;
+  AttentionStats stats;
   const AttentionRows rows{context - 1, 1, q.data(), out.data(), sequence.pages};
   for (auto _ : state) {
     generate_attention(kernels(), sequence.shape(head_dim), sequence.store->layer(0),

@@ -23,13 +23,6 @@ int64_t round_up(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Positions per tile: a power of two that divides kPageTokens, so that tiles stand at the same
-// absolute positions in every chunk.
-int32_t tile_positions(int group) {
-  return static_cast<int32_t>(
-      std::bit_floor(static_cast<unsigned>(std::max(1, kMaxTileRows / group))));
-}
-
 void check_shape(const AttentionShape& shape, const KvLayout& layout) {
   CHECK(layout.head_dim >= 16 && layout.head_dim <= 256 && layout.head_dim % 16 == 0);
   CHECK(shape.heads > 0 && shape.heads % layout.kv_heads == 0);
@@ -137,9 +130,15 @@ struct PieceStates {
   static size_t size(int64_t num_tasks, int group, int head_dim) {
     return static_cast<size_t>(num_tasks * group * (head_dim + 2));
   }
-  AttentionPiece of_task(int64_t task_idx) const {
+  AttentionState of_task(int64_t task_idx) const {
     float* state = data + task_idx * group * (head_dim + 2);
     return {state, state + group, state + 2 * group};
+  }
+  void keep(int64_t task_idx, const AttentionState& from) const {
+    const AttentionState to = of_task(task_idx);
+    std::copy_n(from.max, group, to.max);
+    std::copy_n(from.sum, group, to.sum);
+    std::copy_n(from.acc, int64_t{group} * head_dim, to.acc);
   }
 };
 
@@ -151,7 +150,7 @@ void merge_row(const PieceStates& states, int64_t begin, int64_t end, int row, f
   float sum = 0;
   std::fill_n(out, states.head_dim, 0.0F);
   for (int64_t i = begin; i < end; ++i) {
-    const AttentionPiece piece = states.of_task(i);
+    const AttentionState piece = states.of_task(i);
     const float weight = std::exp2(piece.max[row] - max);
     const float* acc = piece.acc + int64_t{row} * states.head_dim;
     sum += piece.sum[row] * weight;
@@ -162,6 +161,11 @@ void merge_row(const PieceStates& states, int64_t begin, int64_t end, int row, f
 }
 
 }  // namespace
+
+int32_t dense_tile_positions(int group) {
+  return static_cast<int32_t>(
+      std::bit_floor(static_cast<unsigned>(std::max(1, kMaxTileRows / group))));
+}
 
 void write_kv(const KernelTable& kernels, const KvLayerView& kv, std::span<const PageId> pages,
               int32_t begin, int32_t num_tokens, const float* k, const float* v) {
@@ -191,14 +195,15 @@ void write_kv(const KernelTable& kernels, const KvLayerView& kv, std::span<const
 
 void prompt_attention(const KernelTable& kernels, const AttentionShape& shape,
                       const KvLayerView& kv, const AttentionRows& rows, ThreadPool& pool,
-                      AttentionScratch& scratch) {
+                      AttentionScratch& scratch, AttentionStats& stats) {
   const KvLayout& layout = kv.layout;
   check_shape(shape, layout);
   if (rows.num_tokens == 0) return;
+  const PartTimer timer;
   const int32_t end = rows.begin + rows.num_tokens;
   CHECK(std::ssize(rows.pages) * kPageTokens >= end);
   const int group = shape.heads / layout.kv_heads;
-  const int32_t tile_q = tile_positions(group);
+  const int32_t tile_q = dense_tile_positions(group);
   const int32_t first_tile = rows.begin / tile_q;
   const int64_t num_tiles = (end - 1) / tile_q - first_tile + 1;
   const TileScratch tiles(kernels, int64_t{tile_q} * group, layout.head_dim, pool.num_threads(),
@@ -216,6 +221,10 @@ void prompt_attention(const KernelTable& kernels, const AttentionShape& shape,
     visit_pages(kernels, kv, rows.pages, kv_head, tile, first_visible(shape, tile_begin), tile_end);
     kernels.attention->finish(tile);
   });
+  const int64_t pairs = pairs_seen(rows.begin, end) * shape.heads;
+  stats.causal_pairs += pairs;
+  stats.kept_pairs += pairs;
+  stats.attend_s += timer.seconds() * pool.num_threads();
 }
 
 void generate_attention(const KernelTable& kernels, const AttentionShape& shape,
@@ -248,7 +257,7 @@ void generate_attention(const KernelTable& kernels, const AttentionShape& shape,
     if (plan.max_pieces() == 1) {
       kernels.attention->finish(tile);
     } else {
-      kernels.attention->finish_piece(tile, states.of_task(task_idx));
+      states.keep(task_idx, kernels.attention->state(tile));
     }
   });
   if (plan.max_pieces() == 1) return;

@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
+#include "attention/attention_stats.h"
 #include "base/aligned_buffer.h"
 #include "base/ids.h"
 #include "base/thread_pool.h"
@@ -36,7 +38,12 @@ struct AttentionRows {
 struct AttentionScratch {
   AlignedBuffer<std::byte> tiles;  // one tile per thread
   AlignedBuffer<float> pieces;     // softmax states of generate_attention
+  std::vector<AttentionStats> thread_stats;
 };
+
+// Positions per tile of packed rows, `group` rows each: a power of two that divides kPageTokens, so
+// that tiles stand at the same absolute positions in every chunk.
+int32_t dense_tile_positions(int group);
 
 // Stores K and V of positions [begin, begin + num_tokens). k, v: [num_tokens, kv_heads, head_dim],
 // K rotated.
@@ -44,10 +51,11 @@ void write_kv(const KernelTable& kernels, const KvLayerView& kv, std::span<const
               int32_t begin, int32_t num_tokens, const float* k, const float* v);
 
 // Prompt tokens of one sequence; their K and V are already in the pages. Causal. Tiles start at
-// absolute positions, so a row's bits depend neither on the chunk nor on the thread count.
+// absolute positions, so a row's bits depend neither on the chunk nor on the thread count. Adds to
+// `stats`, whose pairs are those of a layer without a window.
 void prompt_attention(const KernelTable& kernels, const AttentionShape& shape,
                       const KvLayerView& kv, const AttentionRows& rows, ThreadPool& pool,
-                      AttentionScratch& scratch);
+                      AttentionScratch& scratch, AttentionStats& stats);
 
 // One generated token for each sequence (num_tokens == 1). The keys are cut at fixed places and the
 // pieces merged in order.

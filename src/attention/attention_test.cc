@@ -104,6 +104,7 @@ TEST_P(AttentionOnEachIsa, GenerateAttentionAgreesWithDoubleOverContiguousMemory
     c.write(kernels(), 0, shape.tokens);
     std::vector<float> out(static_cast<size_t>(shape.tokens * c.row_floats()));
     AttentionScratch scratch;
+    AttentionStats stats;
     const AttentionRows rows = c.rows(last, shape.tokens, out.data() + last * c.row_floats());
     generate_attention(kernels(), c.attention(), c.kv(), std::span(&rows, 1), pool, scratch);
     ASSERT_NO_FATAL_FAILURE(expect_rows_within_bound(c, out, GetParam(), std::array{last}));
@@ -138,6 +139,7 @@ TEST_P(AttentionOnEachIsa, ARowsBitsDoNotDependOnTheThreads) {
     expect_same_bits(c.prompt(kernels(), c.shape().tokens, pool), prompt);
     std::vector<float> out(static_cast<size_t>(c.row_floats()));
     AttentionScratch scratch;
+    AttentionStats stats;
     const AttentionRows rows = c.rows(c.shape().tokens - 1, c.shape().tokens, out.data());
     generate_attention(kernels(), c.attention(), c.kv(), std::span(&rows, 1), pool, scratch);
     if (generated.empty()) generated = out;
@@ -150,6 +152,7 @@ TEST_P(AttentionOnEachIsa, AGeneratedTokensBitsDoNotDependOnItsNeighbours) {
   c.write(kernels(), 0, c.shape().tokens);
   ThreadPool pool(2);
   AttentionScratch scratch;
+  AttentionStats stats;
   // Sequences of one, two and three pieces that share a prefix.
   std::vector<std::vector<float>> together(5,
                                            std::vector<float>(static_cast<size_t>(c.row_floats())));
@@ -203,6 +206,7 @@ TEST_P(AttentionOnEachIsa, AWindowLayerTouchesOnlyThePagesOfItsWindow) {
   c.write(kernels(), 0, shape.tokens);
   ThreadPool pool(1);
   AttentionScratch scratch;
+  AttentionStats stats;
   std::vector<float> out(static_cast<size_t>(100 * c.row_floats()));
   // Positions 900 to 999 see 751 and later: pages 5, 6 and 7.
   std::vector<std::pair<void*, size_t>> locked;
@@ -214,7 +218,8 @@ TEST_P(AttentionOnEachIsa, AWindowLayerTouchesOnlyThePagesOfItsWindow) {
     locked.emplace_back(reinterpret_cast<void*>(from), to - from);
     ASSERT_EQ(mprotect(locked.back().first, locked.back().second, PROT_NONE), 0);
   }
-  prompt_attention(kernels(), c.attention(), c.kv(), c.rows(900, 1000, out.data()), pool, scratch);
+  prompt_attention(kernels(), c.attention(), c.kv(), c.rows(900, 1000, out.data()), pool, scratch,
+                   stats);
   const AttentionRows last = c.rows(999, 1000, out.data());
   generate_attention(kernels(), c.attention(), c.kv(), std::span(&last, 1), pool, scratch);
   for (const auto& [address, bytes] : locked) mprotect(address, bytes, PROT_READ | PROT_WRITE);
@@ -225,10 +230,12 @@ TEST_P(AttentionOnEachIsa, NothingIsAllocatedOnceTheScratchHasGrown) {
   c.write(kernels(), 0, 600);
   ThreadPool pool(1);
   AttentionScratch scratch;
+  AttentionStats stats;
   std::vector<float> out(static_cast<size_t>(600 * c.row_floats()));
   const AttentionRows last = c.rows(599, 600, out.data());
   const auto run = [&] {
-    prompt_attention(kernels(), c.attention(), c.kv(), c.rows(0, 600, out.data()), pool, scratch);
+    prompt_attention(kernels(), c.attention(), c.kv(), c.rows(0, 600, out.data()), pool, scratch,
+                     stats);
     generate_attention(kernels(), c.attention(), c.kv(), std::span(&last, 1), pool, scratch);
   };
   run();

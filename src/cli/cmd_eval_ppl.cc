@@ -4,22 +4,21 @@
 #include <numeric>
 #include <optional>
 
-#include "base/escape.h"
+#include "cli/attention_flags.h"
 #include "cli/commands.h"
+#include "cli/eval_text.h"
 #include "cli/interrupt.h"
 #include "cli/json_output.h"
 #include "cli/loaded_model.h"
 #include "cli/progress_line.h"
-#include "cli/text_input.h"
 
 namespace winnow {
 namespace {
 
 struct EvalFlags {
   ModelFlags model;
-  std::optional<std::string> file;
-  std::optional<std::string> ids_file;
-  int64_t max_tokens = std::numeric_limits<int64_t>::max();
+  EvalTextFlags text;
+  AttentionFlags attention;
   int64_t num_last = std::numeric_limits<int64_t>::max();
   bool logprobs = false;
   bool json = false;
@@ -32,51 +31,28 @@ constexpr const char* kFooter =
 
 void add_flags(FlagSet& set, EvalFlags& flags, bool& quiet) {
   add_model_flag(set, flags.model);
-  set.text("-f,--file", flags.file, "text to score; - reads stdin");
-  set.text("--ids", flags.ids_file, "JSON file {\"ids\": [...]} with token ids to score");
-  set.integer("--tokens", flags.max_tokens, {2, std::numeric_limits<int64_t>::max()},
-              "read the first N tokens only [all]");
+  add_eval_text_flags(set, flags.text);
   set.integer("--last", flags.num_last, {2, std::numeric_limits<int64_t>::max()},
               "score the last N of the tokens read, after all before them [all]");
   set.toggle("--logprobs", flags.logprobs, "with --json, also what was found at each position");
   add_engine_flags(set, flags.model);
+  add_attention_flags(set, flags.attention);
   set.toggle("--json", flags.json, "print one JSON object");
   set.toggle("-q,--quiet", quiet, "no progress on stderr");
 }
 
 Status check(const EvalFlags& flags) {
-  if (flags.file.has_value() == flags.ids_file.has_value()) {
-    return fail(ErrorCode::kInvalidArgument, "text: expected either -f or --ids, found %s",
-                flags.file ? "both" : "neither");
-  }
   if (flags.logprobs && !flags.json) {
     return fail(ErrorCode::kInvalidArgument, "--logprobs: expected --json beside it, found none");
   }
   return Ok{};
 }
 
-Result<std::vector<TokenId>> read_ids(const EvalFlags& flags, const std::string& text,
-                                      const LoadedModel& loaded) {
-  std::vector<TokenId> ids;
-  if (flags.ids_file) {
-    TRY(ids, ids_from_json(text, "ids", loaded.model->config().vocab_size, *flags.ids_file));
-  } else {
-    ids = loaded.tokenizer->encode_raw_prompt(text);
-  }
-  if (static_cast<int64_t>(ids.size()) > flags.max_tokens) {
-    ids.resize(static_cast<size_t>(flags.max_tokens));
-  }
-  if (ids.size() < 2) {
-    return fail(ErrorCode::kInvalidArgument, "%s: expected at least 2 tokens to score, found %zu",
-                escaped(flags.ids_file.value_or(flags.file.value_or(""))).c_str(), ids.size());
-  }
-  return ids;
-}
-
 Result<ScoredText> score(const LoadedModel& loaded, std::span<const TokenId> ids, int64_t num_last,
-                         Console& console) {
+                         const std::optional<SparseRule>& attention, Console& console) {
   ProgressLine progress(console, static_cast<int64_t>(ids.size()));
   GenerateOptions options;
+  options.sparse = attention;
   options.cancel = &interrupt::flag();
   options.on_prefill = [&](const PrefillProgress& state) { progress.update(state); };
   return loaded.engine->score(ids, num_last, options);
@@ -91,11 +67,11 @@ Result<ExitCode> cmd_eval_ppl(Arguments args, Console& console) {
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;
   TRY_STATUS(check(flags));
-  TRY(const std::string text,
-      read_text_file(flags.ids_file ? *flags.ids_file : *flags.file, console.in));
+  TRY(const std::string text, read_eval_text(flags.text, console));
+  TRY(const std::optional<SparseRule> attention, chosen_attention(flags.attention));
   TRY(const LoadedModel loaded, load_model(flags.model, console));
-  TRY(const std::vector<TokenId> ids, read_ids(flags, text, loaded));
-  TRY(const ScoredText scored, score(loaded, ids, flags.num_last, console));
+  TRY(const std::vector<TokenId> ids, encode_eval_text(flags.text, text, loaded, 2));
+  TRY(const ScoredText scored, score(loaded, ids, flags.num_last, attention, console));
 
   const std::vector<float>& logprobs = scored.target_logprob;
   const double total = std::accumulate(logprobs.begin(), logprobs.end(), 0.0);
@@ -107,7 +83,10 @@ Result<ExitCode> cmd_eval_ppl(Arguments args, Console& console) {
     console.out.write(line);
     return ExitCode::kOk;
   }
-  boost::json::object json{{"ppl", perplexity}, {"tokens", scored.top1.size()}};
+  boost::json::object json{{"ppl", perplexity},
+                           {"tokens", scored.top1.size()},
+                           {"density", scored.attention.density()},
+                           {"effective_density", scored.attention.effective_density()}};
   if (flags.logprobs) {
     json["target_logprob"] = boost::json::array(logprobs.begin(), logprobs.end());
     json["top1"] = json_ids(scored.top1);

@@ -19,6 +19,7 @@ Result<ExitCode> cmd_chat(Arguments args, Console& console);
 Result<ExitCode> cmd_inspect(Arguments args, Console& console);
 Result<ExitCode> cmd_tokenize(Arguments args, Console& console);
 Result<ExitCode> cmd_detokenize(Arguments args, Console& console);
+Result<ExitCode> cmd_eval_kl(Arguments args, Console& console);
 Result<ExitCode> cmd_eval_ppl(Arguments args, Console& console);
 Result<ExitCode> cmd_bench(Arguments args, Console& console);
 Result<ExitCode> cmd_bench_peak(Arguments args, Console& console);

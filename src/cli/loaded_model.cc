@@ -74,6 +74,7 @@ Result<LoadedModel> load_model(const ModelFlags& flags, Console& console) {
                      {.num_threads = static_cast<int>(flags.threads),
                       .chunk_tokens = static_cast<int>(flags.chunk_tokens),
                       .context_tokens = flags.context_tokens,
+                      .num_contexts = flags.num_contexts,
                       .kv_dtype = flags.kv_type == "f16" ? KvDType::kF16 : KvDType::kBf16,
                       .kernels = loaded.kernels}));
   if (interrupt::requested()) return fail(ErrorCode::kInterrupted, "interrupted");

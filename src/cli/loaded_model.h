@@ -18,6 +18,7 @@ struct ModelFlags {
   int64_t context_tokens = 0;
   int64_t chunk_tokens = 512;
   std::string kv_type = "bf16";
+  int num_contexts = 1;  // as in EngineOptions; no flag
 };
 
 void add_model_flag(FlagSet& flags, ModelFlags& target);

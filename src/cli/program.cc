@@ -24,6 +24,7 @@ constexpr std::array kVerbs = {
     Verb{"inspect", "print what a model file holds and needs", cmd_inspect},
     Verb{"tokenize", "text on stdin to token ids", cmd_tokenize},
     Verb{"detokenize", "token ids on stdin to text", cmd_detokenize},
+    Verb{"eval kl", "sparse attention beside dense attention", cmd_eval_kl},
     Verb{"eval ppl", "perplexity of a text", cmd_eval_ppl},
     Verb{"bench peak", "measure the machine itself", cmd_bench_peak},
     Verb{"bench", "measure prompt and answer speed", cmd_bench},

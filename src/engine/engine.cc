@@ -103,6 +103,15 @@ RowScore score_row(std::span<const float> logits, std::optional<TokenId> target)
 
 }  // namespace
 
+// One run of a prompt, or of its first part.
+struct PromptRun {
+  std::span<const TokenId> prompt;
+  PromptMode mode;
+  int64_t chunk_tokens = 0;
+  int64_t logits_begin = 0;  // positions from here on produce logits
+  AttentionStats stats = {};
+};
+
 struct Engine::Impl {
   Impl(std::shared_ptr<const Model> model_in, const KernelTable& kernels, int num_threads)
       : model(std::move(model_in)),
@@ -112,8 +121,10 @@ struct Engine::Impl {
 
   Status check_prompt(std::span<const TokenId> prompt) const;
   void note_pages();
-  Status prefill(Sequence& sequence, std::span<const TokenId> prompt, int64_t num_logits,
-                 const GenerateOptions& options, FunctionRef<void(const LogitRows&)> on_logits);
+  PromptRun start_prompt(Sequence& sequence, std::span<const TokenId> prompt,
+                         const GenerateOptions& options) const;
+  Status prefill(Sequence& sequence, PromptRun& run, int64_t until, const GenerateOptions& options,
+                 FunctionRef<void(const LogitRows&)> on_logits);
   Status answer(Sequence& sequence, std::span<const TokenId> prompt, const GenerateOptions& options,
                 std::vector<float>& logits, const Stopwatch& since_call, Generation& result);
   void run_generated_token(Sequence& sequence, TokenId token, std::vector<float>& logits);
@@ -126,6 +137,7 @@ struct Engine::Impl {
   int64_t context_tokens = 0;
   int64_t chunk_tokens = 0;
   int64_t peak_pages = 0;
+  std::shared_ptr<const SparseProfile> profile;
 };
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -140,7 +152,8 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> mode
     TRY(kernels, select_kernels(""));
   }
   const std::vector<KvLayout> layouts = kv_layouts(config, options.kv_dtype);
-  TRY(const int64_t context_tokens, choose_context(options, *model, page_bytes_of(layouts)));
+  TRY(const int64_t context_tokens,
+      choose_context(options, *model, page_bytes_of(layouts) * options.num_contexts));
   const int num_threads = options.num_threads == 0 ? usable_threads() : options.num_threads;
   auto impl = std::make_unique<Impl>(std::move(model), *kernels, num_threads);
   if (impl->pool.num_threads() < num_threads) {
@@ -148,8 +161,9 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> mode
                 num_threads, impl->pool.num_threads());
   }
   impl->context_tokens = context_tokens;
+  impl->profile = options.profile;
   impl->chunk_tokens = pages_for(options.chunk_tokens) * kPageTokens;
-  TRY(impl->kv, KvStore::create(layouts, pages_for(context_tokens)));
+  TRY(impl->kv, KvStore::create(layouts, pages_for(context_tokens) * options.num_contexts));
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 
@@ -189,39 +203,55 @@ void Engine::Impl::note_pages() {
   peak_pages = std::max(peak_pages, kv->num_pages() - kv->num_free());
 }
 
-// Runs what of `prompt` the sequence does not hold yet, in chunks that end at multiples of the
-// chunk size.
-// The last `num_logits` tokens produce logits.
-Status Engine::Impl::prefill(Sequence& sequence, std::span<const TokenId> prompt,
-                             int64_t num_logits, const GenerateOptions& options,
+// Forgets what of the sequence does not serve the prompt.
+PromptRun Engine::Impl::start_prompt(Sequence& sequence, std::span<const TokenId> prompt,
+                                     const GenerateOptions& options) const {
+  PromptRun run{.prompt = prompt,
+                .mode = PromptMode::of(options.sparse, std::ssize(prompt)),
+                .chunk_tokens = chunk_tokens,
+                .logits_begin = std::ssize(prompt)};
+  sequence.reuse(prompt, run.mode, options.reuse == PrefixReuse::kExact);
+  return run;
+}
+
+// Runs what of the prompt's first `until` tokens the sequence does not hold yet, in chunks that end
+// at multiples of the chunk size.
+Status Engine::Impl::prefill(Sequence& sequence, PromptRun& run, int64_t until,
+                             const GenerateOptions& options,
                              FunctionRef<void(const LogitRows&)> on_logits) {
   const Stopwatch watch;
-  const auto total = static_cast<int64_t>(prompt.size());
   const int64_t reused = sequence.size();
-  if (!sequence.reserve(total)) {
+  if (!sequence.reserve(until)) {
     return fail(ErrorCode::kContextExceeded,
                 "KV cache: the prompt needs %lld pages of %d tokens, but %lld are free",
-                static_cast<long long>(pages_for(total)), kPageTokens,
+                static_cast<long long>(pages_for(until)), kPageTokens,
                 static_cast<long long>(kv->num_free()));
   }
   note_pages();
-  while (sequence.size() < total) {
+  const SparsePrompt sparse{.rule = run.mode.rule ? &*run.mode.rule : nullptr,
+                            .end = run.mode.sparse_end,
+                            .summaries = &sequence.summaries(),
+                            .profile = profile.get(),
+                            .observer = options.observer};
+  while (sequence.size() < until) {
     if (is_cancelled(options)) return fail(ErrorCode::kInterrupted, "cancelled during the prompt");
     const int64_t begin = sequence.size();
-    const int64_t end = std::min(total, (begin / chunk_tokens + 1) * chunk_tokens);
+    const int64_t end = std::min(until, (begin / run.chunk_tokens + 1) * run.chunk_tokens);
     const StepSequence chunk{
-        .tokens = prompt.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
+        .tokens = run.prompt.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
         .begin = static_cast<int32_t>(begin),
         .pages = sequence.pages(),
         .phase = Phase::kPrompt,
         .num_logits =
-            static_cast<int32_t>(std::max(int64_t{0}, end - std::max(begin, total - num_logits)))};
+            static_cast<int32_t>(std::max(int64_t{0}, end - std::max(begin, run.logits_begin))),
+        .sparse = run.mode.has_sparse_rows() ? &sparse : nullptr,
+        .stats = &run.stats};
     decoder.run_step({&chunk, 1}, *kv, pool, on_logits);
     sequence.append(chunk.tokens, Phase::kPrompt);
     if (options.on_prefill) {
       const double elapsed = watch.seconds();
-      const double eta = elapsed / cost.of(reused, end) * cost.of(end, total);
-      options.on_prefill({end, reused, total, elapsed, eta});
+      const double eta = elapsed / cost.of(reused, end) * cost.of(end, until);
+      options.on_prefill({end, reused, until, elapsed, eta});
     }
   }
   return Ok{};
@@ -234,18 +264,18 @@ Result<Generation> Engine::generate(Sequence& sequence, std::span<const TokenId>
   TRY_STATUS(validate(options.sampling, impl_->model->config().vocab_size));
   Generation result;
   result.prompt_tokens = static_cast<int64_t>(prompt.size());
+  PromptRun run = impl_->start_prompt(sequence, prompt, options);
+  result.reused_tokens = sequence.size();
   // The last prompt token is always run: its logits choose the first token of the answer.
-  result.reused_tokens = std::min(sequence.shared_prefix(prompt), result.prompt_tokens - 1);
-  if (options.reuse == PrefixReuse::kExact) {
-    result.reused_tokens = std::min(result.reused_tokens, sequence.prompt_prefix());
-  }
-  sequence.truncate(result.reused_tokens);
+  run.logits_begin = result.prompt_tokens - 1;
 
   std::vector<float> logits(static_cast<size_t>(impl_->model->config().vocab_size));
   const auto keep_logits = [&](const LogitRows& rows) {
     std::copy_n(rows.values, logits.size(), logits.begin());
   };
-  const Status prefilled = impl_->prefill(sequence, prompt, 1, options, keep_logits);
+  const Status prefilled =
+      impl_->prefill(sequence, run, result.prompt_tokens, options, keep_logits);
+  result.attention = run.stats;
   result.prompt_ms = result.ttft_ms = watch.ms();
   if (!prefilled.ok()) {
     if (prefilled.error().code != ErrorCode::kInterrupted) return prefilled.error();
@@ -328,13 +358,59 @@ Result<ScoredText> Engine::score(std::span<const TokenId> ids, int64_t num_last,
     });
     scored_rows += static_cast<size_t>(rows.num_rows);
   };
-  TRY_STATUS(impl_->prefill(sequence, ids, static_cast<int64_t>(num_scored), options, score_rows));
+  PromptRun run = impl_->start_prompt(sequence, ids, options);
+  run.logits_begin = std::ssize(ids) - static_cast<int64_t>(num_scored);
+  TRY_STATUS(impl_->prefill(sequence, run, std::ssize(ids), options, score_rows));
+  scored.attention = run.stats;
   for (size_t i = 0; i < scored.target_logprob.size(); ++i) {
     if (std::isfinite(scored.target_logprob[i])) continue;
     return fail(ErrorCode::kNumerical,
                 "logits of scored token %zu: expected finite numbers, found NaN or infinity", i);
   }
   return scored;
+}
+
+Result<AttentionStats> Engine::compare(std::span<const TokenId> ids, int64_t begin, int64_t end,
+                                       const GenerateOptions& reference,
+                                       const GenerateOptions& other,
+                                       FunctionRef<void(const LogitPair&)> on_pair) {
+  TRY_STATUS(impl_->check_prompt(ids));
+  const auto vocab_size = static_cast<size_t>(impl_->model->config().vocab_size);
+  Sequence reference_sequence(*impl_->kv);
+  Sequence other_sequence(*impl_->kv);
+  PromptRun reference_run = impl_->start_prompt(reference_sequence, ids, reference);
+  PromptRun other_run = impl_->start_prompt(other_sequence, ids, other);
+  const auto ignore = [](const LogitRows&) {};
+  TRY_STATUS(impl_->prefill(reference_sequence, reference_run, begin, reference, ignore));
+  TRY_STATUS(impl_->prefill(other_sequence, other_run, begin, other, ignore));
+
+  // Side by side, a page at a time: the logits of one page are kept, not those of the whole text.
+  std::vector<float> kept(static_cast<size_t>(kPageTokens) * vocab_size);
+  while (reference_sequence.size() < end) {
+    const int64_t first = reference_sequence.size();
+    const int64_t until = std::min(end, (first / kPageTokens + 1) * kPageTokens);
+    reference_run.logits_begin = other_run.logits_begin = first;
+    const auto row_at = [&](int64_t row) {
+      return std::span(kept).subspan(static_cast<size_t>(row) * vocab_size, vocab_size);
+    };
+    const auto keep = [&](const LogitRows& rows) {
+      std::copy_n(rows.values, static_cast<size_t>(rows.num_rows) * vocab_size,
+                  row_at(rows.row_idx).data());
+    };
+    const auto pair_up = [&](const LogitRows& rows) {
+      impl_->pool.run(rows.num_rows, [&](int64_t row, int) {
+        const int64_t row_idx = rows.row_idx + row;
+        on_pair({first + row_idx,
+                 row_at(row_idx),
+                 {rows.values + static_cast<size_t>(row) * vocab_size, vocab_size}});
+      });
+    };
+    TRY_STATUS(impl_->prefill(reference_sequence, reference_run, until, reference, keep));
+    TRY_STATUS(impl_->prefill(other_sequence, other_run, until, other, pair_up));
+  }
+  other_run.logits_begin = std::ssize(ids);
+  TRY_STATUS(impl_->prefill(other_sequence, other_run, std::ssize(ids), other, ignore));
+  return other_run.stats;
 }
 
 }  // namespace winnow

@@ -6,9 +6,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "attention/attention_stats.h"
+#include "attention/sparse_attention.h"
+#include "attention/sparse_profile.h"
+#include "attention/sparse_rule.h"
+#include "base/function_ref.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "kernels/table.h"
@@ -23,8 +29,10 @@ struct EngineOptions {
   int chunk_tokens = 512;  // prompt tokens per step; rounded up to a multiple of kPageTokens
   int64_t context_tokens =
       0;  // room for this many tokens; 0 = the model's context, as far as memory allows
+  int num_contexts = 1;  // sequences of that many tokens that fit side by side
   KvDType kv_dtype = KvDType::kBf16;
-  const KernelTable* kernels = nullptr;  // null = select_kernels("")
+  const KernelTable* kernels = nullptr;                    // null = select_kernels("")
+  std::shared_ptr<const SparseProfile> profile = nullptr;  // of this model; null = none
 };
 
 // Which cached tokens serve a prompt that begins with them (law 4).
@@ -50,6 +58,9 @@ struct GenerateOptions {
   SamplerOptions sampling = {};
   std::vector<TokenId> end_tokens = {};
   PrefixReuse reuse = PrefixReuse::kAll;
+  // How the rows of long prompts attend; none = densely.
+  std::optional<SparseRule> sparse = {};
+  SelectionObserver* observer = nullptr;  // told of every sparse tile
   std::function<void(const PrefillProgress&)> on_prefill = {};
   // Called with every new token (end tokens excluded); false stops the answer (kStopped).
   std::function<bool(TokenId)> on_token = {};
@@ -61,15 +72,24 @@ struct Generation {
   FinishReason finish = FinishReason::kEndToken;
   int64_t prompt_tokens = 0;
   int64_t reused_tokens = 0;
-  double prompt_ms = 0;     // prefill of the tokens not reused
-  double ttft_ms = 0;       // from the call to the first sampled token
-  double predicted_ms = 0;  // decode steps after the first token
+  double prompt_ms = 0;      // prefill of the tokens not reused
+  double ttft_ms = 0;        // from the call to the first sampled token
+  double predicted_ms = 0;   // decode steps after the first token
+  AttentionStats attention;  // of the prompt tokens not reused
 };
 
 // Next-token log-probabilities at the last n positions of a given text.
 struct ScoredText {
   std::vector<float> target_logprob;  // [n - 1]: log p(next token | all before it)
   std::vector<TokenId> top1;          // [n]: most likely token after each position
+  AttentionStats attention;
+};
+
+// Logits of one position of a text under two ways of attending: [vocab_size] each.
+struct LogitPair {
+  int64_t position = 0;
+  std::span<const float> reference;
+  std::span<const float> other;
 };
 
 // One conversation's tokens and pages. Obtained from an Engine and usable with it alone.
@@ -100,6 +120,14 @@ class Engine {
   // `on_prefill` and `cancel` as above. kInterrupted when cancelled. Requires num_last >= 1.
   Result<ScoredText> score(std::span<const TokenId> ids, int64_t num_last,
                            const GenerateOptions& options);
+
+  // Runs a text as a prompt twice, side by side, and hands over the logits of positions [begin,
+  // end), each once, from any thread. Returns what the attention of `other` computed for the whole
+  // text. Needs room for both. kInterrupted when cancelled. Requires 0 <= begin <= end <=
+  // ids.size().
+  Result<AttentionStats> compare(std::span<const TokenId> ids, int64_t begin, int64_t end,
+                                 const GenerateOptions& reference, const GenerateOptions& other,
+                                 FunctionRef<void(const LogitPair&)> on_pair);
 
  private:
   struct Impl;

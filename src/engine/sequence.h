@@ -3,19 +3,34 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "attention/sequence_summaries.h"
+#include "attention/sparse_rule.h"
 #include "base/ids.h"
 #include "kv/kv_store.h"
 
 namespace winnow {
 
+// How the prompt tokens of a sequence attend: those at [sparse_begin(), sparse_end) sparsely, by
+// `rule`.
+struct PromptMode {
+  std::optional<SparseRule> rule;
+  int32_t sparse_end = 0;
+
+  static PromptMode of(const std::optional<SparseRule>& rule, int64_t prompt_tokens) {
+    return {rule, rule ? rule->sparse_end(prompt_tokens) : 0};
+  }
+  bool has_sparse_rows() const { return rule && sparse_end > rule->dense_tokens; }
+};
+
 // Invariant: pages().size() >= ceil(tokens().size() / kPageTokens). Gives its pages back when
 // destroyed.
 class Sequence {
  public:
-  explicit Sequence(KvStore& kv) : kv_(kv) {}
+  explicit Sequence(KvStore& kv) : kv_(kv), summaries_(kv.num_layers()) {}
   ~Sequence() { truncate(0); }
   Sequence(const Sequence&) = delete;
   Sequence& operator=(const Sequence&) = delete;
@@ -26,6 +41,11 @@ class Sequence {
 
   // Tokens that `prompt` and the cache begin with alike.
   int64_t shared_prefix(std::span<const TokenId> prompt) const;
+  // Keeps of the cache what serves `prompt`, run in `mode`, and returns how much that is: at most
+  // prompt.size() - 1. Tokens that attended more densely than `mode` asks serve too, unless `exact`
+  // (law 4).
+  int64_t reuse(std::span<const TokenId> prompt, const PromptMode& mode, bool exact);
+  SequenceSummaries& summaries() { return summaries_; }
   // Forgets all but the first `num_tokens` tokens and gives back the pages that held no other.
   void truncate(int64_t num_tokens);
   // Takes pages until `num_tokens` tokens fit; false if the store ran out (pages taken so far are
@@ -34,14 +54,16 @@ class Sequence {
   // Counts `tokens` as cached: a step of that phase has written their K and V. Requires that they
   // fit.
   void append(std::span<const TokenId> tokens, Phase phase);
-  // Tokens from the start on that were all run as prompt tokens: a fresh run of any prompt that
-  // begins with them leaves the same bits.
+  // Tokens from the start on that were all run as prompt tokens, in the mode of the last prompt: a
+  // fresh run of a prompt that begins with them, in that mode, leaves the same bits.
   int64_t prompt_prefix() const { return prompt_prefix_; }
 
  private:
   KvStore& kv_;
   std::vector<TokenId> tokens_;
   int64_t prompt_prefix_ = 0;
+  PromptMode mode_;
+  SequenceSummaries summaries_;
   std::vector<PageId> pages_;
 };
 

@@ -37,6 +37,18 @@ struct AttentionBlock {
   int32_t end_token = kPageTokens;  // likewise
 };
 
+// Tokens per step of visit_steps.
+inline constexpr int kStepTokens = 32;
+// Steps of one visit at most: the tokens of a page.
+inline constexpr int kMaxSteps = kPageTokens / kStepTokens;
+
+// kStepTokens tokens of one page from `token` on, a multiple of kStepTokens.
+struct AttentionStep {
+  const std::byte* k = nullptr;  // as in AttentionBlock
+  const std::byte* v = nullptr;
+  int32_t token = 0;
+};
+
 // New tokens of one KV head that fall into one page.
 struct KvTokens {
   const float* k = nullptr;  // token t at t * stride
@@ -50,9 +62,9 @@ struct KvTokens {
   std::byte* v_page = nullptr;
 };
 
-// Online softmax state of a tile that saw only some of its blocks, to be merged with others. Logits
-// are in units of log2: the softmax of row r is exp2(logit - max[r]) / sum[r].
-struct AttentionPiece {
+// Online softmax state of a tile's rows over what it has visited. Logits are in units of log2: the
+// softmax of row r is exp2(logit - max[r]) / sum[r].
+struct AttentionState {
   float* max = nullptr;  // [rows]
   float* sum = nullptr;  // [rows]
   float* acc = nullptr;  // [rows, head_dim], not divided by sum
@@ -65,9 +77,12 @@ struct AttentionKernels {
   // Adds a block to every row that sees any of it. Tokens a row does not see contribute exactly
   // nothing to it, whatever the page holds there.
   void (*visit)(const AttentionTile& tile, const AttentionBlock& block);
-  // Ends the tile: writes out, or hands over the state.
-  void (*finish)(const AttentionTile& tile);  // out = (acc + 0) * (1 / sum)
-  void (*finish_piece)(const AttentionTile& tile, const AttentionPiece& piece);
+  // The same for 1 to kMaxSteps steps that every row of the tile sees whole, from any pages.
+  void (*visit_steps)(const AttentionTile& tile, const AttentionStep* steps, int32_t num_steps);
+  // Within the tile's scratch; may be changed between visits.
+  AttentionState (*state)(const AttentionTile& tile);
+  // Ends the tile: out = (acc + 0) * (1 / sum).
+  void (*finish)(const AttentionTile& tile);
   // Rounds to nearest even; f16 saturates at +-65504. NaN stays NaN.
   void (*store)(const KvTokens& tokens);
 };

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "kernels/attention_kernels.h"
+#include "kernels/block_kernels.h"
 #include "kernels/cpu_features.h"
 #include "kernels/elementwise.h"
 #include "kernels/linear_kernels.h"
@@ -56,17 +57,19 @@ bool cpu_supports(Isa isa) {
 
 const KernelTable& kernel_table(Isa isa) {
   static const KernelTable scalar{Isa::kScalar, &linear_kernels_scalar(),
-                                  &attention_kernels_scalar(), &elementwise_kernels_scalar()};
+                                  &attention_kernels_scalar(), &block_kernels_scalar(),
+                                  &elementwise_kernels_scalar()};
 #if defined(__x86_64__)
   static const KernelTable avx2{Isa::kAvx2, &linear_kernels_avx2(), &attention_kernels_avx2(),
-                                &elementwise_kernels_avx2()};
+                                &block_kernels_avx2(), &elementwise_kernels_avx2()};
   static const KernelTable avx512{Isa::kAvx512, &linear_kernels_avx512(),
-                                  &attention_kernels_avx512(), &elementwise_kernels_avx512()};
+                                  &attention_kernels_avx512(), &block_kernels_avx512(),
+                                  &elementwise_kernels_avx512()};
   static const KernelTable avx512_bf16{Isa::kAvx512Bf16, &linear_kernels_avx512bf16(),
-                                       &attention_kernels_avx512bf16(),
+                                       &attention_kernels_avx512bf16(), &block_kernels_avx512(),
                                        &elementwise_kernels_avx512()};
   static const KernelTable amx{Isa::kAmx, &linear_kernels_amx(), &attention_kernels_amx(),
-                               &elementwise_kernels_avx512()};
+                               &block_kernels_avx512(), &elementwise_kernels_avx512()};
   switch (isa) {
     case Isa::kAvx2:
       return avx2;
@@ -81,7 +84,7 @@ const KernelTable& kernel_table(Isa isa) {
   }
 #elif defined(__aarch64__)
   static const KernelTable neon{Isa::kNeon, &linear_kernels_neon(), &attention_kernels_neon(),
-                                &elementwise_kernels_neon()};
+                                &block_kernels_neon(), &elementwise_kernels_neon()};
   return isa == Isa::kNeon ? neon : scalar;
 #else
   static_cast<void>(isa);

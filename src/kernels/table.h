@@ -11,6 +11,7 @@ namespace winnow {
 
 struct LinearKernels;
 struct AttentionKernels;
+struct BlockKernels;
 struct ElementwiseKernels;
 
 // From the plainest to the most capable; each x86 level includes those before it.
@@ -27,6 +28,7 @@ struct KernelTable {
   Isa isa;
   const LinearKernels* linear;
   const AttentionKernels* attention;
+  const BlockKernels* blocks;
   const ElementwiseKernels* elementwise;
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "attention/attention.h"
 #include "base/aligned_buffer.h"
 #include "base/check.h"
 #include "kernels/elementwise.h"
@@ -37,6 +36,13 @@ StepRows count_rows(std::span<const StepSequence> step) {
     rows.all += num_tokens;
   }
   return rows;
+}
+
+AttentionShape attention_shape(const LayerConfig& layer) {
+  return {.heads = layer.heads,
+          .scale = layer.attention_scale,
+          .soft_cap = layer.attention_soft_cap,
+          .window = layer.attention_window()};
 }
 
 }  // namespace
@@ -86,7 +92,9 @@ struct Decoder::Impl {
   void begin_step(std::span<const StepSequence> step);
   void attention_block(size_t layer_idx, std::span<const StepSequence> step, KvStore& kv);
   void ffn_block(size_t layer_idx);
-  void attend(const LayerConfig& layer, std::span<const StepSequence> step, const KvLayerView& kv);
+  void attend(size_t layer_idx, std::span<const StepSequence> step, const KvLayerView& kv);
+  void attend_prompt(size_t layer_idx, const StepSequence& sequence, const AttentionRows& all,
+                     const KvLayerView& kv);
   void normalize_heads(const LayerConfig& layer, const LayerWeights& tensors);
   void rotate(const LayerConfig& layer, const RopeTable& table);
   void add_to_residual(const std::vector<float>& post_norm, float* branch);
@@ -185,7 +193,7 @@ void Decoder::Impl::attention_block(size_t layer_idx, std::span<const StepSequen
            {tensors.v, bias(tensors.v_bias), v.data(), kv_width}});
   if (layer.qk_norm) normalize_heads(layer, tensors);
   rotate(layer, *rope_of_layer[layer_idx]);
-  attend(layer, step, kv.layer(static_cast<int>(layer_idx)));
+  attend(layer_idx, step, kv.layer(static_cast<int>(layer_idx)));
   project(attended.data(), q_width,
           {{tensors.attention_output, bias(tensors.attention_output_bias), branch.data(),
             config.width}});
@@ -213,12 +221,9 @@ void Decoder::Impl::ffn_block(size_t layer_idx) {
   add_to_residual(tensors.post_ffn_norm, branch.data());
 }
 
-void Decoder::Impl::attend(const LayerConfig& layer, std::span<const StepSequence> step,
+void Decoder::Impl::attend(size_t layer_idx, std::span<const StepSequence> step,
                            const KvLayerView& kv) {
-  const AttentionShape shape{.heads = layer.heads,
-                             .scale = layer.attention_scale,
-                             .soft_cap = layer.attention_soft_cap,
-                             .window = layer.attention_window()};
+  const LayerConfig& layer = config.layers[layer_idx];
   const int64_t q_width = int64_t{layer.heads} * layer.head_dim;
   const int64_t kv_width = int64_t{layer.kv_heads} * layer.head_dim;
   generate_rows.clear();
@@ -235,12 +240,57 @@ void Decoder::Impl::attend(const LayerConfig& layer, std::span<const StepSequenc
     if (sequence.phase == Phase::kGenerate) {
       generate_rows.push_back(attention_rows);
     } else {
-      prompt_attention(kernels, shape, kv, attention_rows, *pool, attention_scratch);
+      attend_prompt(layer_idx, sequence, attention_rows, kv);
     }
     row += num_tokens;
   }
-  if (!generate_rows.empty())
-    generate_attention(kernels, shape, kv, generate_rows, *pool, attention_scratch);
+  if (!generate_rows.empty()) {
+    generate_attention(kernels, attention_shape(layer), kv, generate_rows, *pool,
+                       attention_scratch);
+  }
+}
+
+// Dense rows, sparse rows, dense rows.
+void Decoder::Impl::attend_prompt(size_t layer_idx, const StepSequence& sequence,
+                                  const AttentionRows& all, const KvLayerView& kv) {
+  const AttentionShape shape = attention_shape(config.layers[layer_idx]);
+  const int32_t end = all.begin + all.num_tokens;
+  AttentionStats ignored;
+  AttentionStats& stats = sequence.stats == nullptr || shape.window > 0 ? ignored : *sequence.stats;
+  const auto part = [&](int32_t part_begin, int32_t part_end) {
+    const int64_t offset = int64_t{part_begin - all.begin} * shape.heads * kv.layout.head_dim;
+    return AttentionRows{part_begin, part_end - part_begin, all.q + offset, all.out + offset,
+                         all.pages};
+  };
+  const auto attend_densely = [&](int32_t part_begin, int32_t part_end) {
+    if (part_begin >= part_end) return;
+    prompt_attention(kernels, shape, kv, part(part_begin, part_end), *pool, attention_scratch,
+                     stats);
+  };
+  const SparsePrompt* sparse = sequence.sparse;
+  const auto layer = static_cast<int>(layer_idx);
+  int32_t sparse_begin = end;
+  int32_t sparse_end = end;
+  if (sparse != nullptr && sparse->rule->applies_to_layer(layer, shape.window)) {
+    sparse_begin = std::clamp(sparse->rule->dense_tokens, all.begin, end);
+    sparse_end = std::clamp(sparse->end, sparse_begin, end);
+  }
+  attend_densely(all.begin, sparse_begin);
+  if (sparse_begin < sparse_end) {
+    const SparseProfile::Layer* profile =
+        sparse->profile == nullptr ? nullptr : &sparse->profile->layers[layer_idx];
+    const SketchBasis* basis = sparse->summaries->update(layer, kv, all.pages, sparse_end,
+                                                         *sparse->rule, profile, *pool, stats);
+    const SparseLayer how{
+        .layer_idx = layer,
+        .rule = sparse->rule,
+        .basis = basis,
+        .tau_factors = profile == nullptr ? std::span<const float>() : profile->tau_factors,
+        .observer = sparse->observer};
+    sparse_prompt_attention(kernels, shape, kv, part(sparse_begin, sparse_end), how, *pool,
+                            attention_scratch, stats);
+  }
+  attend_densely(sparse_end, end);
 }
 
 void Decoder::Impl::normalize_heads(const LayerConfig& layer, const LayerWeights& tensors) {

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "attention/sequence_summaries.h"
+#include "attention/sparse_attention.h"
 #include "base/function_ref.h"
 #include "base/ids.h"
 #include "base/thread_pool.h"
@@ -16,13 +18,25 @@
 
 namespace winnow {
 
+// How the sparse rows of a prompt are attended: those at [rule.dense_tokens, end), in the layers
+// that the rule applies to.
+struct SparsePrompt {
+  const SparseRule* rule = nullptr;
+  int32_t end = 0;  // rule.sparse_end(tokens of the whole prompt)
+  SequenceSummaries* summaries = nullptr;
+  const SparseProfile* profile = nullptr;  // null = none
+  SelectionObserver* observer = nullptr;
+};
+
 // One sequence's share of a step: new tokens at positions [begin, begin + tokens.size()).
 struct StepSequence {
   std::span<const TokenId> tokens;  // each in [0, vocab_size); exactly one for kGenerate
   int32_t begin = 0;
   std::span<const PageId> pages;  // logical order, covering begin + tokens.size() tokens
   Phase phase = Phase::kPrompt;
-  int32_t num_logits = 0;  // how many of the last tokens want logits
+  int32_t num_logits = 0;                // how many of the last tokens want logits
+  const SparsePrompt* sparse = nullptr;  // null = all rows dense
+  AttentionStats* stats = nullptr;       // of a prompt's full-attention layers, added to
 };
 
 // Logits of a few of the step's rows: [num_rows, vocab_size]. `row_idx` counts the wanted rows of

@@ -39,8 +39,8 @@ struct KvLayout {
   int64_t v_offset(int kv_head) const { return k_offset(kv_head) + matrix_bytes(); }
   // Block means of one head: K then V, each [kPageTokens / block_tokens][head_dim] f32.
   int64_t means_offset(int kv_head) const { return k_offset(kv_heads) + kv_head * means_bytes(); }
-  // Key sketches of one head: [kPageTokens][sketch_rank] int8, then two f32 scales (one per 64
-  // keys).
+  // Key sketches of one head: [kPageTokens][sketch_rank] numbers in -127..127, each stored plus
+  // 128 in a byte, then the f32 scale of each block.
   int64_t sketch_offset(int kv_head) const {
     return means_offset(kv_heads) + kv_head * sketch_bytes();
   }
@@ -48,10 +48,11 @@ struct KvLayout {
   int64_t page_bytes() const { return (sketch_offset(kv_heads) + 63) / 64 * 64; }
 
   int64_t matrix_bytes() const { return int64_t{2} * kPageTokens * head_dim; }
-  int64_t means_bytes() const { return int64_t{2} * (kPageTokens / block_tokens) * head_dim * 4; }
+  int64_t means_bytes() const { return int64_t{2} * blocks() * head_dim * 4; }
   int64_t sketch_bytes() const {
-    return sketch_rank == 0 ? 0 : int64_t{kPageTokens} * sketch_rank + 2 * 4;
+    return sketch_rank == 0 ? 0 : int64_t{kPageTokens} * sketch_rank + int64_t{blocks()} * 4;
   }
+  int blocks() const { return kPageTokens / block_tokens; }  // of a page
 };
 
 }  // namespace winnow

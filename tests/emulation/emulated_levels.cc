@@ -3,6 +3,7 @@
 #include <array>
 
 #include "kernels/attention_kernels.h"
+#include "kernels/block_kernels.h"
 #include "kernels/elementwise.h"
 #include "kernels/linear_kernels.h"
 #include "kernels/table.h"
@@ -37,14 +38,16 @@ bool cpu_supports(Isa) {
 
 const KernelTable& kernel_table(Isa isa) {
   static const KernelTable scalar{Isa::kScalar, &linear_kernels_scalar(),
-                                  &attention_kernels_scalar(), &elementwise_kernels_scalar()};
+                                  &attention_kernels_scalar(), &block_kernels_scalar(),
+                                  &elementwise_kernels_scalar()};
   static const KernelTable avx512{Isa::kAvx512, &linear_kernels_avx512(),
-                                  &attention_kernels_avx512(), &elementwise_kernels_avx512()};
+                                  &attention_kernels_avx512(), &block_kernels_avx512(),
+                                  &elementwise_kernels_avx512()};
   static const KernelTable avx512_bf16{Isa::kAvx512Bf16, &linear_kernels_avx512bf16(),
-                                       &attention_kernels_avx512bf16(),
+                                       &attention_kernels_avx512bf16(), &block_kernels_avx512(),
                                        &elementwise_kernels_avx512()};
   static const KernelTable amx{Isa::kAmx, &linear_kernels_amx(), &attention_kernels_amx(),
-                               &elementwise_kernels_avx512()};
+                               &block_kernels_avx512(), &elementwise_kernels_avx512()};
   switch (isa) {
     case Isa::kAvx512:
       return avx512;

@@ -82,6 +82,7 @@ class AttentionCase {
   std::vector<float> prompt(const KernelTable& kernels, int chunk, ThreadPool& pool) {
     std::vector<float> out;
     AttentionScratch scratch;
+    AttentionStats stats;
     for (int begin = 0; begin < shape_.tokens; begin += chunk) {
       const int end = std::min(shape_.tokens, begin + chunk);
       write(kernels, begin, end);
@@ -90,7 +91,7 @@ class AttentionCase {
       std::copy_n(q_.data() + begin * row_floats(), rows_q.size(), rows_q.data());
       AttentionRows chunk_rows = rows(begin, end, rows_out.data());
       chunk_rows.q = rows_q.data();
-      prompt_attention(kernels, attention(), kv(), chunk_rows, pool, scratch);
+      prompt_attention(kernels, attention(), kv(), chunk_rows, pool, scratch, stats);
       out.insert(out.end(), rows_out.data(), rows_out.data() + rows_out.size());
     }
     return out;

@@ -34,6 +34,7 @@ struct Attention {
       Products::pack_q_row(tile, q, scale, state.q, row / strips.rows, row % strips.rows);
       state.max[row] = kNoLogit;
       state.sum[row] = 0;
+      state.ones[row] = 1;
     }
     for (int64_t i = 0; i < int64_t{state.rows} * tile.head_dim; i += S::kLanes) {
       S::store(state.acc + i, S::zero());
@@ -50,10 +51,31 @@ struct Attention {
       const TokenRange tokens = seen_by_strip(tile, block, strips, strip);
       if (tokens.empty()) continue;
       for (int32_t i = 0; i < strips.size(strip); ++i) {
-        soften(tile, block, state, strips.begin(strip) + i, tokens.in_steps());
+        const int32_t row = strips.begin(strip) + i;
+        soften(tile, state, row, seen_by(tile, block, row), tokens.in_steps());
       }
     }
     add_values(tile, block, state, seen.in_steps());
+  }
+
+  static void visit_steps(const AttentionTile& tile, const AttentionStep* steps,
+                          int32_t num_steps) {
+    const TileState state = state_of(tile);
+    const Strips strips = strips_of(state);
+    for (int32_t i = 0; i < num_steps; ++i) {
+      const auto* k = reinterpret_cast<const uint16_t*>(steps[i].k);
+      const Operand operand = Products::prepare_k(tile, k, steps[i].token, state.operand);
+      for (int32_t strip = 0; strip < strips.count; ++strip) {
+        Products::logits(
+            tile, state.q, strip, strips.size(strip), operand,
+            state.weights + int64_t{strips.begin(strip)} * kPageTokens + i * kStepTokens);
+      }
+    }
+    const TokenRange all{0, num_steps * kStepTokens};
+    for (int32_t row = 0; row < state.rows; ++row) soften(tile, state, row, all, all);
+    for (int32_t i = 0; i < num_steps; ++i) {
+      add_step(tile, steps[i], state, i * kStepTokens, i == 0 ? state.shrink : state.ones);
+    }
   }
 
   static void finish(const AttentionTile& tile) {
@@ -70,15 +92,9 @@ struct Attention {
     }
   }
 
-  static void finish_piece(const AttentionTile& tile, const AttentionPiece& piece) {
+  static AttentionState state(const AttentionTile& tile) {
     const TileState state = state_of(tile);
-    for (int32_t row = 0; row < state.rows; ++row) {
-      piece.max[row] = state.max[row];
-      piece.sum[row] = state.sum[row];
-    }
-    for (int64_t i = 0; i < int64_t{state.rows} * tile.head_dim; i += S::kLanes) {
-      S::store(piece.acc + i, S::load(state.acc + i));
-    }
+    return {state.max, state.sum, state.acc};
   }
 
  private:
@@ -108,11 +124,11 @@ struct Attention {
     }
   }
 
-  // Turns a row's logits at `steps` into weights relative to its new maximum.
-  static void soften(const AttentionTile& tile, const AttentionBlock& block, const TileState& state,
-                     int32_t row, TokenRange steps) {
+  // Turns a row's logits at `steps`, of which it sees `seen`, into weights relative to its new
+  // maximum.
+  static void soften(const AttentionTile& tile, const TileState& state, int32_t row,
+                     TokenRange seen, TokenRange steps) {
     float* logits = state.weights + int64_t{row} * kPageTokens;
-    const TokenRange seen = seen_by(tile, block, row);
     const bool masked = !seen.contains(steps);
     if (masked || tile.soft_cap > 0) prepare_logits(tile, logits, seen, steps, masked);
 
@@ -180,6 +196,25 @@ struct Attention {
     }
   }
 
+  // V of one step, whose weights stand at `weights_begin` of each row.
+  static void add_step(const AttentionTile& tile, const AttentionStep& step, const TileState& state,
+                       int32_t weights_begin, const float* shrink) {
+    const auto* v = reinterpret_cast<const uint16_t*>(step.v);
+    const Strips strips = strips_of(state);
+    const TokenRange tokens{step.token, step.token + kStepTokens};
+    for (int32_t dim = 0; dim < tile.head_dim; dim += 2 * kKvLanes) {
+      const int32_t num_groups = smaller(2, (tile.head_dim - dim) / kKvLanes);
+      const Operand operand =
+          Products::prepare_v(tile, v_group(v, dim), num_groups, tokens, state.operand);
+      for (int32_t strip = 0; strip < strips.count; ++strip) {
+        const int32_t row = strips.begin(strip);
+        Products::weigh(tile, state.weights + int64_t{row} * kPageTokens, weights_begin,
+                        strips.size(strip), operand, num_groups, tokens, shrink + row,
+                        state.acc + int64_t{row} * tile.head_dim + dim);
+      }
+    }
+  }
+
   // A weight of zero does not hide an infinity or NaN of an unseen token: each row gets V without
   // those.
   static void add_values_row_by_row(const AttentionTile& tile, const AttentionBlock& block,
@@ -201,8 +236,9 @@ struct Attention {
 
   static void weigh(const AttentionTile& tile, const TileState& state, int32_t row, int32_t rows,
                     Operand operand, int32_t dim, int32_t num_groups, TokenRange tokens) {
-    Products::weigh(tile, state.weights + int64_t{row} * kPageTokens, rows, operand, num_groups,
-                    tokens, state.shrink + row, state.acc + int64_t{row} * tile.head_dim + dim);
+    Products::weigh(tile, state.weights + int64_t{row} * kPageTokens, tokens.begin, rows, operand,
+                    num_groups, tokens, state.shrink + row,
+                    state.acc + int64_t{row} * tile.head_dim + dim);
   }
 
   static const uint16_t* v_group(const uint16_t* v, int32_t dim) {

@@ -191,14 +191,16 @@ struct VectorProducts {
     Dot::store_weights(row, token, weights);
   }
 
-  // acc = acc * shrink + weights . v over `tokens`, for `rows` rows and num_groups groups of 16
-  // dims.
-  static void weigh(const AttentionTile& tile, const float* weights, int32_t rows, Operand v,
-                    int32_t num_groups, TokenRange tokens, const float* shrink, float* acc) {
+  // acc = acc * shrink + weights . v over `tokens`, whose weights stand from `weights_begin` on,
+  // for `rows` rows and num_groups groups of 16 dims.
+  static void weigh(const AttentionTile& tile, const float* weights, int32_t weights_begin,
+                    int32_t rows, Operand v, int32_t num_groups, TokenRange tokens,
+                    const float* shrink, float* acc) {
     const int32_t first = units(tokens.begin);
     const Operand from{v.data + int64_t{first} * kKvLanes, v.group_stride};
-    for_rows<Weigh, kStripRows>(rows, weights + first, from, units(tokens.end) - first, shrink, acc,
-                                int64_t{tile.head_dim}, num_groups);
+    for_rows<Weigh, kStripRows>(rows, weights + units(weights_begin), from,
+                                units(tokens.end) - first, shrink, acc, int64_t{tile.head_dim},
+                                num_groups);
   }
 };
 

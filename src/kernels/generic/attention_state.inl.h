@@ -11,9 +11,8 @@ namespace winnow {
 namespace {
 
 constexpr float kNoLogit = -__builtin_inff();
-// Logits are computed, and V is weighted, in steps of this many tokens: the pair step of an AMX
-// tile.
-constexpr int kStepTokens = 32;
+// Logits are computed, and V is weighted, in steps of this many tokens.
+static_assert(kStepTokens == 32, "the pair step of an AMX tile");
 // Rows that an AMX tile may touch behind the last row.
 constexpr int kSpareRows = 16;
 
@@ -75,6 +74,7 @@ struct TileState {
     max = take(room);
     sum = take(room);
     shrink = take(room);
+    ones = take(room);
     acc = take(room * head_dim);
     weights = take(room * kPageTokens);
     // Strips are stored at their full size and may be part filled.
@@ -88,6 +88,7 @@ struct TileState {
   float* max;      // [rows]
   float* sum;      // [rows]
   float* shrink;   // [rows]: what the current block multiplies sum and acc by
+  float* ones;     // [rows]: the same where nothing shrinks
   float* acc;      // [rows][head_dim]
   float* weights;  // [rows][kPageTokens]: logits of the current block, then their softmax weights
   float* q;        // packed as the products take it

@@ -73,17 +73,19 @@ struct AmxProducts {
     tile_store<kC1>(logits + kKvLanes, kLogitBytes);
   }
 
-  static void weigh(const AttentionTile& tile, const float* weights, int32_t rows, Operand v,
-                    int32_t num_groups, TokenRange tokens, const float* shrink, float* acc) {
+  static void weigh(const AttentionTile& tile, const float* weights, int32_t weights_begin,
+                    int32_t rows, Operand v, int32_t num_groups, TokenRange tokens,
+                    const float* shrink, float* acc) {
+    const auto* left = reinterpret_cast<const uint16_t*>(weights) + weights_begin;
     for (int32_t group = 0; group < num_groups; ++group) {
-      weigh_group(tile, weights, rows, v.data + group * v.group_stride, tokens, shrink,
+      weigh_group(tile, left, rows, v.data + group * v.group_stride, tokens, shrink,
                   acc + group * kKvLanes);
     }
   }
 
  private:
   // Through a buffer of 16 rows, so that the rows behind the last one stay as they are.
-  static void weigh_group(const AttentionTile& tile, const float* weights, int32_t rows,
+  static void weigh_group(const AttentionTile& tile, const uint16_t* weights, int32_t rows,
                           const float* v, TokenRange tokens, const float* shrink, float* acc) {
     alignas(64) float sums[kStripRows * kKvLanes];
     for (int32_t row = 0; row < kStripRows; ++row) {
@@ -96,7 +98,7 @@ struct AmxProducts {
     tile_load<kC0>(sums, kRowBytes);
     constexpr int64_t kWeightBytes = int64_t{kPageTokens} * 4;
     for (int32_t token = tokens.begin; token < tokens.end; token += 32) {
-      tile_load<kLeft>(reinterpret_cast<const uint16_t*>(weights) + token, kWeightBytes);
+      tile_load<kLeft>(weights + (token - tokens.begin), kWeightBytes);
       tile_load<kRight0>(v + int64_t{token} / 2 * kKvLanes, kRowBytes);
       tile_dot_bf16<kC0, kLeft, kRight0>();
     }
@@ -126,13 +128,21 @@ void visit(const AttentionTile& tile, const AttentionBlock& block) {
   tile_release();
 }
 
+void visit_steps(const AttentionTile& tile, const AttentionStep* steps, int32_t num_steps) {
+  if (tile.dtype != KvDType::kBf16) return FloatAttention::visit_steps(tile, steps, num_steps);
+  tile_configure(kTileConfig);
+  TileAttention::visit_steps(tile, steps, num_steps);
+  tile_release();
+}
+
 // The states lie alike.
 constexpr AttentionKernels kKernels = {
     FloatAttention::scratch_bytes,
     begin,
     visit,
+    visit_steps,
+    FloatAttention::state,
     FloatAttention::finish,
-    FloatAttention::finish_piece,
     KvWriter<Level>::store,
 };
 

@@ -15,8 +15,8 @@ struct Level : Avx2 {
 using Kernels = Attention<Level, VectorProducts<Level, FloatDot<Level>>>;
 
 constexpr AttentionKernels kKernels = {
-    Kernels::scratch_bytes, Kernels::begin,        Kernels::visit,
-    Kernels::finish,        Kernels::finish_piece, KvWriter<Level>::store,
+    Kernels::scratch_bytes, Kernels::begin,  Kernels::visit,         Kernels::visit_steps,
+    Kernels::state,         Kernels::finish, KvWriter<Level>::store,
 };
 
 }  // namespace

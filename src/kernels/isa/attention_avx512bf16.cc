@@ -47,13 +47,22 @@ void visit(const AttentionTile& tile, const AttentionBlock& block) {
   }
 }
 
+void visit_steps(const AttentionTile& tile, const AttentionStep* steps, int32_t num_steps) {
+  if (tile.dtype == KvDType::kBf16) {
+    Bf16Attention::visit_steps(tile, steps, num_steps);
+  } else {
+    FloatAttention::visit_steps(tile, steps, num_steps);
+  }
+}
+
 // The states lie alike.
 constexpr AttentionKernels kKernels = {
     FloatAttention::scratch_bytes,
     begin,
     visit,
+    visit_steps,
+    FloatAttention::state,
     FloatAttention::finish,
-    FloatAttention::finish_piece,
     KvWriter<Level>::store,
 };
 

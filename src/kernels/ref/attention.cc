@@ -98,6 +98,16 @@ void visit(const AttentionTile& tile, const AttentionBlock& block) {
   }
 }
 
+void visit_steps(const AttentionTile& tile, const AttentionStep* steps, int32_t num_steps) {
+  const int64_t rows = State(tile).rows;
+  for (int32_t i = 0; i < num_steps; ++i) {
+    const AttentionBlock block{.k = steps[i].k, .v = steps[i].v};
+    for (int64_t row = 0; row < rows; ++row) {
+      visit_row(tile, block, row, steps[i].token, steps[i].token + kStepTokens);
+    }
+  }
+}
+
 void finish(const AttentionTile& tile) {
   const State state(tile);
   for (int64_t row = 0; row < state.rows; ++row) {
@@ -110,11 +120,9 @@ void finish(const AttentionTile& tile) {
   }
 }
 
-void finish_piece(const AttentionTile& tile, const AttentionPiece& piece) {
+AttentionState state_of(const AttentionTile& tile) {
   const State state(tile);
-  std::copy_n(state.max, state.rows, piece.max);
-  std::copy_n(state.sum, state.rows, piece.sum);
-  std::copy_n(state.acc, state.rows * tile.head_dim, piece.acc);
+  return {state.max, state.sum, state.acc};
 }
 
 void store(const KvTokens& tokens) {
@@ -131,7 +139,8 @@ void store(const KvTokens& tokens) {
   }
 }
 
-constexpr AttentionKernels kKernels = {scratch_bytes, begin, visit, finish, finish_piece, store};
+constexpr AttentionKernels kKernels = {scratch_bytes, begin,  visit, visit_steps,
+                                       state_of,      finish, store};
 
 }  // namespace
 
