@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "base/check.h"
 #include "tensor/half.h"
 
 namespace winnow {
 namespace {
+
+constexpr int kMaxHeadDim = 256;
+constexpr int kMaxSketchRank = 64;
 
 struct PageHead {
   const KvLayout& layout;
@@ -34,58 +36,96 @@ struct PageHead {
   float* sketch_scales() const { return reinterpret_cast<float*>(sketch(kPageTokens)); }
 };
 
-void write_means(const PageHead& head, int block) {
+// One block's keys as floats: [block_tokens][head_dim].
+void read_keys(const PageHead& head, int block, float* keys) {
   const KvLayout& layout = head.layout;
   const int first = block * layout.block_tokens;
-  const float share = 1.0F / static_cast<float>(layout.block_tokens);
-  for (int dim = 0; dim < layout.head_dim; ++dim) {
-    float k_sum = 0;
-    float v_sum = 0;
-    for (int token = first; token < first + layout.block_tokens; ++token) {
-      k_sum += half_to_float(layout.dtype, head.k()[layout.k_index(token, dim)]);
-      v_sum += half_to_float(layout.dtype, head.v()[layout.v_index(token, dim)]);
+  const uint16_t* from = head.k() + layout.k_index(first, 0);
+  for (int group = 0; group < layout.block_tokens; group += kKvLanes) {
+    for (int dim = 0; dim < layout.head_dim; dim += 2) {
+      for (int lane = 0; lane < kKvLanes; ++lane) {
+        float* key = keys + int64_t{group + lane} * layout.head_dim + dim;
+        key[0] = half_to_float(layout.dtype, *from++);
+        key[1] = half_to_float(layout.dtype, *from++);
+      }
     }
-    head.k_mean(block)[dim] = k_sum * share;
-    head.v_mean(block)[dim] = v_sum * share;
   }
 }
 
-// coordinates = (k - mean) . projection: [rank]
-void project_key(const PageHead& head, int block, int token, const float* projection,
-                 float* coordinates) {
+void write_k_mean(const PageHead& head, int block, const float* keys) {
+  const KvLayout& layout = head.layout;
+  float* mean = head.k_mean(block);
+  std::fill_n(mean, layout.head_dim, 0.0F);
+  for (int token = 0; token < layout.block_tokens; ++token) {
+    const float* key = keys + int64_t{token} * layout.head_dim;
+    for (int dim = 0; dim < layout.head_dim; ++dim) mean[dim] += key[dim];
+  }
+  const float share = 1.0F / static_cast<float>(layout.block_tokens);
+  for (int dim = 0; dim < layout.head_dim; ++dim) mean[dim] *= share;
+}
+
+void write_v_mean(const PageHead& head, int block) {
+  const KvLayout& layout = head.layout;
+  const int first = block * layout.block_tokens;
+  const float share = 1.0F / static_cast<float>(layout.block_tokens);
+  float* mean = head.v_mean(block);
+  for (int group = 0; group < layout.head_dim; group += kKvLanes) {
+    const uint16_t* from = head.v() + layout.v_index(first, group);
+    float sums[kKvLanes] = {};
+    for (int pair = 0; pair < layout.block_tokens / 2; ++pair) {
+      for (float& sum : sums) {
+        sum += half_to_float(layout.dtype, from[0]) + half_to_float(layout.dtype, from[1]);
+        from += 2;
+      }
+    }
+    for (int lane = 0; lane < kKvLanes; ++lane) mean[group + lane] = sums[lane] * share;
+  }
+}
+
+// coordinates = (key - mean) . projection, [rank], for a block's keys.
+void project_keys(const PageHead& head, int block, const float* keys, const float* projection,
+                  float* coordinates) {
   const KvLayout& layout = head.layout;
   const float* mean = head.k_mean(block);
-  std::fill_n(coordinates, layout.sketch_rank, 0.0F);
-  for (int dim = 0; dim < layout.head_dim; ++dim) {
-    const float centred =
-        half_to_float(layout.dtype, head.k()[layout.k_index(token, dim)]) - mean[dim];
-    const float* row = projection + int64_t{dim} * layout.sketch_rank;
-    for (int i = 0; i < layout.sketch_rank; ++i) coordinates[i] += centred * row[i];
+  for (int token = 0; token < layout.block_tokens; ++token) {
+    const float* key = keys + int64_t{token} * layout.head_dim;
+    float* out = coordinates + int64_t{token} * layout.sketch_rank;
+    std::fill_n(out, layout.sketch_rank, 0.0F);
+    for (int dim = 0; dim < layout.head_dim; ++dim) {
+      const float centred = key[dim] - mean[dim];
+      const float* row = projection + int64_t{dim} * layout.sketch_rank;
+      for (int i = 0; i < layout.sketch_rank; ++i) out[i] += centred * row[i];
+    }
   }
 }
 
 // A block whose keys are not finite gets a NaN scale: its scores then keep every block.
-void write_sketches(const PageHead& head, int block, const float* projection) {
+void write_sketches(const PageHead& head, int block, const float* keys, const float* projection) {
   const KvLayout& layout = head.layout;
-  const int first = block * layout.block_tokens;
   const int count = layout.block_tokens * layout.sketch_rank;
-  std::vector<float> coordinates(static_cast<size_t>(count));
-  for (int token = 0; token < layout.block_tokens; ++token) {
-    project_key(head, block, first + token, projection,
-                coordinates.data() + int64_t{token} * layout.sketch_rank);
-  }
+  float coordinates[kPageTokens * kMaxSketchRank];
+  project_keys(head, block, keys, projection, coordinates);
   float largest = 0;
-  for (const float value : coordinates) {
-    largest = std::abs(value) <= largest ? largest : std::abs(value);
+  for (int i = 0; i < count; ++i) {
+    const float size = std::abs(coordinates[i]);
+    largest = size <= largest ? largest : size;
   }
   const bool finite = largest <= std::numeric_limits<float>::max();
   const float step = std::max(largest, 1e-30F) / 127;
-  uint8_t* sketches = head.sketch(first);
+  uint8_t* sketches = head.sketch(block * layout.block_tokens);
   for (int i = 0; i < count; ++i) {
-    const float number = finite ? std::nearbyint(coordinates[static_cast<size_t>(i)] / step) : 0;
+    const float number = finite ? std::nearbyint(coordinates[i] / step) : 0;
     sketches[i] = static_cast<uint8_t>(static_cast<int>(number) + 128);
   }
   head.sketch_scales()[block] = finite ? step : std::numeric_limits<float>::quiet_NaN();
+}
+
+void summarize_block(const PageHead& head, int block, const SketchBasis* basis) {
+  float keys[kPageTokens * kMaxHeadDim];
+  read_keys(head, block, keys);
+  write_k_mean(head, block, keys);
+  write_v_mean(head, block);
+  if (basis != nullptr) write_sketches(head, block, keys, basis->keys_of(head.kv_head));
 }
 
 }  // namespace
@@ -94,15 +134,15 @@ void summarize_pages(const KvLayerView& kv, std::span<const PageId> pages, int32
                      int32_t end_page, const SketchBasis* basis, ThreadPool& pool) {
   const KvLayout& layout = kv.layout;
   CHECK(first_page >= 0 && std::ssize(pages) >= end_page);
+  CHECK(layout.head_dim <= kMaxHeadDim && layout.sketch_rank <= kMaxSketchRank);
   const int64_t num_heads = int64_t{std::max(0, end_page - first_page)} * layout.kv_heads;
   pool.run(num_heads * layout.blocks(), [&](int64_t task_idx, int) {
     const auto block = static_cast<int>(task_idx % layout.blocks());
     const int64_t head_idx = task_idx / layout.blocks();
     const auto page_idx = static_cast<size_t>(first_page + head_idx / layout.kv_heads);
-    const PageHead head{layout, kv.page(pages[page_idx]),
-                        static_cast<int>(head_idx % layout.kv_heads)};
-    write_means(head, block);
-    if (basis != nullptr) write_sketches(head, block, basis->keys_of(head.kv_head));
+    summarize_block(
+        {layout, kv.page(pages[page_idx]), static_cast<int>(head_idx % layout.kv_heads)}, block,
+        basis);
   });
 }
 

@@ -1,6 +1,7 @@
 // SparseProfile: what is known of a model's attention from texts other than the prompt.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "attention/sketch_basis.h"
@@ -9,10 +10,12 @@ namespace winnow {
 
 struct SparseProfile {
   struct Layer {
+    int32_t kv_heads = 0;
+    int32_t head_dim = 0;
     SketchMoments moments;
     std::vector<float> tau_factors;  // per query head, multiply the rule's tau; empty = 1
   };
-  std::vector<Layer> layers;  // one per layer of the model; those of window layers are unused
+  std::vector<Layer> layers;  // one per layer of the model; those of window layers stay empty
 };
 
 }  // namespace winnow

@@ -4,6 +4,7 @@
 
 #include "base/escape.h"
 #include "cli/interrupt.h"
+#include "cli/profile_setup.h"
 
 namespace winnow {
 namespace {
@@ -41,6 +42,8 @@ void add_engine_flags(FlagSet& flags, ModelFlags& target) {
   flags.integer("--chunk", target.chunk_tokens, {1, kMaxChunkTokens},
                 "prompt tokens per step, rounded up to 128s [512]");
   flags.choice("--kv-type", target.kv_type, {"bf16", "f16"}, "numbers in the KV cache [bf16]");
+  flags.text("--sparse-profile", target.profile,
+             "attention profile of the model, or 'none' [one made and kept]");
 }
 
 Result<const KernelTable*> chosen_kernels() {
@@ -77,6 +80,12 @@ Result<LoadedModel> load_model(const ModelFlags& flags, Console& console) {
                       .num_contexts = flags.num_contexts,
                       .kv_dtype = flags.kv_type == "f16" ? KvDType::kF16 : KvDType::kBf16,
                       .kernels = loaded.kernels}));
+  if (flags.profile != "none") {
+    loaded.engine->set_profile_source(
+        [tokenizer = loaded.tokenizer.get(), path = flags.profile, &console](Engine& engine) {
+          return find_profile(path, engine, *tokenizer, console);
+        });
+  }
   if (interrupt::requested()) return fail(ErrorCode::kInterrupted, "interrupted");
   return loaded;
 }

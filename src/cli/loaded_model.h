@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cli/console.h"
@@ -18,7 +19,8 @@ struct ModelFlags {
   int64_t context_tokens = 0;
   int64_t chunk_tokens = 512;
   std::string kv_type = "bf16";
-  int num_contexts = 1;  // as in EngineOptions; no flag
+  std::optional<std::string> profile;  // file; none = the one kept for the model
+  int num_contexts = 1;                // as in EngineOptions; no flag
 };
 
 void add_model_flag(FlagSet& flags, ModelFlags& target);

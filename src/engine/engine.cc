@@ -110,6 +110,7 @@ struct PromptRun {
   int64_t chunk_tokens = 0;
   int64_t logits_begin = 0;  // positions from here on produce logits
   AttentionStats stats = {};
+  ProfileCollector* profiled = nullptr;
 };
 
 struct Engine::Impl {
@@ -121,8 +122,8 @@ struct Engine::Impl {
 
   Status check_prompt(std::span<const TokenId> prompt) const;
   void note_pages();
-  PromptRun start_prompt(Sequence& sequence, std::span<const TokenId> prompt,
-                         const GenerateOptions& options) const;
+  Result<PromptRun> start_prompt(Engine& engine, Sequence& sequence,
+                                 std::span<const TokenId> prompt, const GenerateOptions& options);
   Status prefill(Sequence& sequence, PromptRun& run, int64_t until, const GenerateOptions& options,
                  FunctionRef<void(const LogitRows&)> on_logits);
   Status answer(Sequence& sequence, std::span<const TokenId> prompt, const GenerateOptions& options,
@@ -137,7 +138,8 @@ struct Engine::Impl {
   int64_t context_tokens = 0;
   int64_t chunk_tokens = 0;
   int64_t peak_pages = 0;
-  std::shared_ptr<const SparseProfile> profile;
+  std::optional<SparseProfile> profile;
+  ProfileSource profile_source;
 };
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -161,7 +163,6 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> mode
                 num_threads, impl->pool.num_threads());
   }
   impl->context_tokens = context_tokens;
-  impl->profile = options.profile;
   impl->chunk_tokens = pages_for(options.chunk_tokens) * kPageTokens;
   TRY(impl->kv, KvStore::create(layouts, pages_for(context_tokens) * options.num_contexts));
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
@@ -204,12 +205,18 @@ void Engine::Impl::note_pages() {
 }
 
 // Forgets what of the sequence does not serve the prompt.
-PromptRun Engine::Impl::start_prompt(Sequence& sequence, std::span<const TokenId> prompt,
-                                     const GenerateOptions& options) const {
+Result<PromptRun> Engine::Impl::start_prompt(Engine& engine, Sequence& sequence,
+                                             std::span<const TokenId> prompt,
+                                             const GenerateOptions& options) {
   PromptRun run{.prompt = prompt,
                 .mode = PromptMode::of(options.sparse, std::ssize(prompt)),
                 .chunk_tokens = chunk_tokens,
                 .logits_begin = std::ssize(prompt)};
+  const bool wants_profile =
+      run.mode.has_sparse_rows() && run.mode.rule->kind == SparseRuleKind::kWinnow;
+  if (wants_profile && profile_source) {
+    TRY(profile, std::exchange(profile_source, nullptr)(engine));
+  }
   sequence.reuse(prompt, run.mode, options.reuse == PrefixReuse::kExact);
   return run;
 }
@@ -231,7 +238,7 @@ Status Engine::Impl::prefill(Sequence& sequence, PromptRun& run, int64_t until,
   const SparsePrompt sparse{.rule = run.mode.rule ? &*run.mode.rule : nullptr,
                             .end = run.mode.sparse_end,
                             .summaries = &sequence.summaries(),
-                            .profile = profile.get(),
+                            .profile = profile ? &*profile : nullptr,
                             .observer = options.observer};
   while (sequence.size() < until) {
     if (is_cancelled(options)) return fail(ErrorCode::kInterrupted, "cancelled during the prompt");
@@ -245,7 +252,8 @@ Status Engine::Impl::prefill(Sequence& sequence, PromptRun& run, int64_t until,
         .num_logits =
             static_cast<int32_t>(std::max(int64_t{0}, end - std::max(begin, run.logits_begin))),
         .sparse = run.mode.has_sparse_rows() ? &sparse : nullptr,
-        .stats = &run.stats};
+        .stats = &run.stats,
+        .profiled = run.profiled};
     decoder.run_step({&chunk, 1}, *kv, pool, on_logits);
     sequence.append(chunk.tokens, Phase::kPrompt);
     if (options.on_prefill) {
@@ -264,7 +272,7 @@ Result<Generation> Engine::generate(Sequence& sequence, std::span<const TokenId>
   TRY_STATUS(validate(options.sampling, impl_->model->config().vocab_size));
   Generation result;
   result.prompt_tokens = static_cast<int64_t>(prompt.size());
-  PromptRun run = impl_->start_prompt(sequence, prompt, options);
+  TRY(PromptRun run, impl_->start_prompt(*this, sequence, prompt, options));
   result.reused_tokens = sequence.size();
   // The last prompt token is always run: its logits choose the first token of the answer.
   run.logits_begin = result.prompt_tokens - 1;
@@ -358,7 +366,7 @@ Result<ScoredText> Engine::score(std::span<const TokenId> ids, int64_t num_last,
     });
     scored_rows += static_cast<size_t>(rows.num_rows);
   };
-  PromptRun run = impl_->start_prompt(sequence, ids, options);
+  TRY(PromptRun run, impl_->start_prompt(*this, sequence, ids, options));
   run.logits_begin = std::ssize(ids) - static_cast<int64_t>(num_scored);
   TRY_STATUS(impl_->prefill(sequence, run, std::ssize(ids), options, score_rows));
   scored.attention = run.stats;
@@ -370,6 +378,26 @@ Result<ScoredText> Engine::score(std::span<const TokenId> ids, int64_t num_last,
   return scored;
 }
 
+Result<SparseProfile> Engine::profile(std::span<const TokenId> ids,
+                                      const GenerateOptions& options) {
+  TRY_STATUS(impl_->check_prompt(ids));
+  const std::vector<LayerConfig>& layers = impl_->model->config().layers;
+  ProfileCollector collector(static_cast<int>(layers.size()));
+  Sequence sequence(*impl_->kv);
+  TRY(PromptRun run, impl_->start_prompt(*this, sequence, ids, options));
+  run.profiled = &collector;
+  TRY_STATUS(impl_->prefill(sequence, run, std::ssize(ids), options, [](const LogitRows&) {}));
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i].attention_window() > 0) continue;
+    const auto layer_idx = static_cast<int>(i);
+    collector.finish_layer(layer_idx, impl_->kv->layer(layer_idx), sequence.pages(),
+                           static_cast<int32_t>(sequence.size()));
+  }
+  return collector.take();
+}
+
+void Engine::set_profile_source(ProfileSource source) { impl_->profile_source = std::move(source); }
+
 Result<AttentionStats> Engine::compare(std::span<const TokenId> ids, int64_t begin, int64_t end,
                                        const GenerateOptions& reference,
                                        const GenerateOptions& other,
@@ -378,8 +406,8 @@ Result<AttentionStats> Engine::compare(std::span<const TokenId> ids, int64_t beg
   const auto vocab_size = static_cast<size_t>(impl_->model->config().vocab_size);
   Sequence reference_sequence(*impl_->kv);
   Sequence other_sequence(*impl_->kv);
-  PromptRun reference_run = impl_->start_prompt(reference_sequence, ids, reference);
-  PromptRun other_run = impl_->start_prompt(other_sequence, ids, other);
+  TRY(PromptRun reference_run, impl_->start_prompt(*this, reference_sequence, ids, reference));
+  TRY(PromptRun other_run, impl_->start_prompt(*this, other_sequence, ids, other));
   const auto ignore = [](const LogitRows&) {};
   TRY_STATUS(impl_->prefill(reference_sequence, reference_run, begin, reference, ignore));
   TRY_STATUS(impl_->prefill(other_sequence, other_run, begin, other, ignore));

@@ -31,8 +31,7 @@ struct EngineOptions {
       0;  // room for this many tokens; 0 = the model's context, as far as memory allows
   int num_contexts = 1;  // sequences of that many tokens that fit side by side
   KvDType kv_dtype = KvDType::kBf16;
-  const KernelTable* kernels = nullptr;                    // null = select_kernels("")
-  std::shared_ptr<const SparseProfile> profile = nullptr;  // of this model; null = none
+  const KernelTable* kernels = nullptr;  // null = select_kernels("")
 };
 
 // Which cached tokens serve a prompt that begins with them (law 4).
@@ -120,6 +119,14 @@ class Engine {
   // `on_prefill` and `cancel` as above. kInterrupted when cancelled. Requires num_last >= 1.
   Result<ScoredText> score(std::span<const TokenId> ids, int64_t num_last,
                            const GenerateOptions& options);
+
+  // Runs a text as a dense prompt and measures the second moments of its keys and queries.
+  // `on_prefill` and `cancel` as above; kInterrupted when cancelled.
+  Result<SparseProfile> profile(std::span<const TokenId> ids, const GenerateOptions& options);
+  // Asked for this model's profile once, before the first prompt that has rows for it; an error is
+  // that prompt's. Without a source prompts do without a profile.
+  using ProfileSource = std::function<Result<SparseProfile>(Engine&)>;
+  void set_profile_source(ProfileSource source);
 
   // Runs a text as a prompt twice, side by side, and hands over the logits of positions [begin,
   // end), each once, from any thread. Returns what the attention of `other` computed for the whole

@@ -255,6 +255,9 @@ void Decoder::Impl::attend_prompt(size_t layer_idx, const StepSequence& sequence
                                   const AttentionRows& all, const KvLayerView& kv) {
   const AttentionShape shape = attention_shape(config.layers[layer_idx]);
   const int32_t end = all.begin + all.num_tokens;
+  if (sequence.profiled != nullptr && shape.window == 0) {
+    sequence.profiled->add_queries(static_cast<int>(layer_idx), kv.layout, shape.heads, all);
+  }
   AttentionStats ignored;
   AttentionStats& stats = sequence.stats == nullptr || shape.window > 0 ? ignored : *sequence.stats;
   const auto part = [&](int32_t part_begin, int32_t part_end) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "attention/profile_collector.h"
 #include "attention/sequence_summaries.h"
 #include "attention/sparse_attention.h"
 #include "base/function_ref.h"
@@ -37,6 +38,7 @@ struct StepSequence {
   int32_t num_logits = 0;                // how many of the last tokens want logits
   const SparsePrompt* sparse = nullptr;  // null = all rows dense
   AttentionStats* stats = nullptr;       // of a prompt's full-attention layers, added to
+  ProfileCollector* profiled = nullptr;  // given the queries of a prompt's full-attention layers
 };
 
 // Logits of a few of the step's rows: [num_rows, vocab_size]. `row_idx` counts the wanted rows of
