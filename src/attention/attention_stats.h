@@ -18,6 +18,8 @@ struct AttentionStats {
   double select_s = 0;
   double attend_s = 0;
 
+  // Whether some rows chose among blocks.
+  bool has_selection() const { return selection_pairs > 0; }
   // Shares of dense attention; 1 where there was none.
   double density() const { return share(static_cast<double>(kept_pairs)); }
   double effective_density() const {

@@ -4,7 +4,9 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <optional>
 
+#include "attention/dense_probe.h"
 #include "attention/sparse_tile.h"
 #include "base/check.h"
 
@@ -110,12 +112,57 @@ void report(const Call& call, const TileRows& rows, int32_t block_tokens, const 
   if (call.sparse.observer == nullptr) return;
   call.sparse.observer->on_tile({.layer_idx = call.sparse.layer_idx,
                                  .head = rows.head,
+                                 .num_heads = rows.group,
                                  .first_position = rows.begin,
                                  .num_positions = rows.end - rows.begin,
                                  .block_tokens = block_tokens,
                                  .kept = {split.kept, static_cast<size_t>(split.num_kept)},
                                  .first_candidate = first_candidate,
                                  .end_candidate = end_candidate});
+}
+
+// A probe of the tile if the observer wants one: made where only the kept keys were visited.
+std::optional<DenseProbe> wanted_probe(const Call& call, const TileRows& rows,
+                                       const HeadPages& pages, const AttentionTile& tile) {
+  const SelectionObserver* observer = call.sparse.observer;
+  if (observer == nullptr || !observer->wants_probe(call.sparse.layer_idx, rows.head, rows.begin)) {
+    return std::nullopt;
+  }
+  return std::make_optional<DenseProbe>(*call.kernels.attention, pages, tile);
+}
+
+// Once the tile is finished.
+void report(const Call& call, const TileRows& rows, std::optional<DenseProbe>& probe) {
+  if (!probe) return;
+  probe->run();
+  for (int i = 0; i < rows.group; ++i) {
+    call.sparse.observer->on_probe({.layer_idx = call.sparse.layer_idx,
+                                    .head = rows.head + i,
+                                    .num_positions = rows.end - rows.begin,
+                                    .mass_kept = probe->mass_kept(i),
+                                    .output_error = probe->output_error(i)});
+  }
+}
+
+// Splits blocks [first, end) by their shares of a tile's attention, of which `state` holds the part
+// of the forced keys.
+void split_by_score(const Call& call, const TileRows& rows, const HeadPages& pages,
+                    const AttentionState& state, int32_t first, int32_t end,
+                    const SparseScratch& scratch, BlockSplit& split) {
+  const BlockKernels& blocks = *call.kernels.blocks;
+  const SparseLayer& sparse = call.sparse;
+  const int32_t num_blocks = end - first;
+  ScoreTile scored = score_tile(call, rows.begin, rows.end, rows.head, scratch.score);
+  scored.rank = call.layout().sketch_rank;
+  scored.projection = sparse.basis->queries_of(pages.kv_head);
+  blocks.begin(scored);
+  score_blocks(blocks, pages, scored, first, end, scratch.mean_logits, scratch.scores);
+  blocks.shares(scratch.scores + int64_t{first} * kScoreRows, num_blocks, scored.rows,
+                {state.max, state.sum}, scratch.shares);
+  const float factor =
+      sparse.tau_factors.empty() ? 1 : sparse.tau_factors[static_cast<size_t>(rows.head)];
+  split_by_share({scratch.shares, static_cast<size_t>(num_blocks)},
+                 sparse.rule->tau * factor / kShareFactor, first, split);
 }
 
 // kWinnow: kScoreRows positions of one query head.
@@ -125,7 +172,6 @@ void winnow_tile(const Call& call, const TileRows& rows, const SparseScratch& sc
   const KvLayout& layout = call.layout();
   const int32_t block_tokens = layout.block_tokens;
   const HeadPages pages{call.kv, call.rows.pages, rows.head / call.group()};
-  const BlockKernels& blocks = *call.kernels.blocks;
   PartTimer timer;
 
   // The forced keys: sinks, and the window up to the diagonal. They need no score, and their exact
@@ -144,19 +190,13 @@ void winnow_tile(const Call& call, const TileRows& rows, const SparseScratch& sc
   const int32_t num_blocks = end - first;
   const AttentionState state = call.kernels.attention->state(tile);
   BlockSplit split{scratch.kept, scratch.left_out};
-  if (num_blocks > 0) {
-    ScoreTile scored = score_tile(call, rows.begin, rows.end, rows.head, scratch.score);
-    scored.rank = layout.sketch_rank;
-    scored.projection = call.sparse.basis->queries_of(pages.kv_head);
-    blocks.begin(scored);
-    score_blocks(blocks, pages, scored, first, end, scratch.mean_logits, scratch.scores);
-    blocks.shares(scratch.scores + int64_t{first} * kScoreRows, num_blocks, scored.rows,
-                  {state.max, state.sum}, scratch.shares);
-    const float factor = call.sparse.tau_factors.empty()
-                             ? 1
-                             : call.sparse.tau_factors[static_cast<size_t>(rows.head)];
-    split_by_share({scratch.shares, static_cast<size_t>(num_blocks)},
-                   rule.tau * factor / kShareFactor, first, split);
+  const GivenSelection* given = call.sparse.given;
+  if (given != nullptr) {
+    for (const int32_t block : given->kept(rows.head, rows.begin, first, end)) {
+      split.add(block, true);
+    }
+  } else if (num_blocks > 0) {
+    split_by_score(call, rows, pages, state, first, end, scratch, split);
   }
   report(call, rows, block_tokens, split, first, end);
   timer.add_to(stats.select_s);
@@ -168,19 +208,22 @@ void winnow_tile(const Call& call, const TileRows& rows, const SparseScratch& sc
     }
   }
   timer.add_to(stats.attend_s);
+  std::optional<DenseProbe> probe = wanted_probe(call, rows, pages, tile);
   if (rule.correction && split.num_left_out > 0) {
-    correct_blocks(blocks, pages, split, scratch.mean_logits, scratch,
+    correct_blocks(*call.kernels.blocks, pages, split, scratch.mean_logits, scratch,
                    {state.max, state.sum, state.acc, 1, tile.queries, layout.head_dim});
   }
   timer.add_to(stats.select_s);
   call.kernels.attention->finish(tile);
   timer.add_to(stats.attend_s);
+  report(call, rows, probe);
 
   const int64_t all_pairs = pairs_seen(rows.begin, rows.end);
   const int64_t candidate_pairs = int64_t{tile.queries} * num_blocks * block_tokens;
   const int64_t kept_pairs = int64_t{tile.queries} * split.num_kept * block_tokens;
   stats.causal_pairs += all_pairs;
   stats.kept_pairs += all_pairs - candidate_pairs + kept_pairs;
+  if (given != nullptr) return;
   // Of a pair's 2 x head_dim multiply-adds: rank of bytes for its sketch, head_dim per block for
   // its mean key, and as many for the mean value of a block that is left out.
   const double sketch = 0.25 * layout.sketch_rank / layout.head_dim;
@@ -301,10 +344,12 @@ void V2Tile::run(AttentionStats& stats) {
   for (int32_t i = 0; i < split.num_kept; ++i) attention.visit(tile, pages_.block(split.kept[i]));
   visit_tokens(call_, pages_, tile, num_pages_ * kPageTokens, rows_.end);
   timer.add_to(stats.attend_s);
+  std::optional<DenseProbe> probe = wanted_probe(call_, rows_, pages_, tile);
   if (rule.correction && split.num_left_out > 0) correct(split, attention.state(tile));
   timer.add_to(stats.select_s);
   attention.finish(tile);
   timer.add_to(stats.attend_s);
+  report(call_, rows_, probe);
 
   const int64_t queries = rows_.end - rows_.begin;
   const int64_t all_pairs = pairs_seen(rows_.begin, rows_.end) * rows_.group;
@@ -338,7 +383,8 @@ void sparse_prompt_attention(const KernelTable& kernels, const AttentionShape& s
   const Call call{kernels, shape, kv, rows, sparse};
   const KvLayout& layout = kv.layout;
   CHECK(shape.window == 0 && layout.block_tokens % kStepTokens == 0);
-  CHECK(sparse.rule->kind == SparseRuleKind::kV2 || sparse.basis != nullptr);
+  CHECK(sparse.rule->kind == SparseRuleKind::kV2 || sparse.basis != nullptr ||
+        sparse.given != nullptr);
   CHECK(std::ssize(rows.pages) * kPageTokens >= call.end());
   if (rows.num_tokens == 0) return;
   const Tiling tiling = Tiling::of(sparse.rule->kind, call.group());

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/memory_info.h"
+#include "cli/formatted.h"
 #include "cli/interrupt.h"
 #include "cli/json_output.h"
 #include "cli/progress_line.h"
@@ -21,11 +22,27 @@ int64_t tokens_read(const Answer& answer) {
   return std::max<int64_t>(0, answer.prompt_tokens_held - answer.generation.reused_tokens);
 }
 
+// Where the time of a prompt went.
+struct PromptTimes {
+  double select_ms = 0;
+  double attend_ms = 0;
+  double rest_ms = 0;
+};
+
+PromptTimes prompt_times(const Answer& answer) {
+  const AttentionStats& attention = answer.generation.attention;
+  const double ms_per_thread = 1e3 / answer.num_threads;
+  PromptTimes times{.select_ms = attention.select_s * ms_per_thread,
+                    .attend_ms = attention.attend_s * ms_per_thread};
+  times.rest_ms = std::max(0.0, answer.generation.prompt_ms - times.select_ms - times.attend_ms);
+  return times;
+}
+
 }  // namespace
 
 Result<Answer> answer(const LoadedModel& loaded, Sequence& sequence, const AnswerRequest& request,
                       Console& console) {
-  Answer result;
+  Answer result{.num_threads = loaded.engine->num_threads()};
   TextStream stream(*loaded.tokenizer, request.stops);
   ProgressLine progress(console, static_cast<int64_t>(request.prompt.size()));
   const auto take = [&](const std::string& text) {
@@ -35,6 +52,8 @@ Result<Answer> answer(const LoadedModel& loaded, Sequence& sequence, const Answe
   GenerateOptions options;
   options.max_new_tokens = request.max_new_tokens;
   options.reuse = request.reuse;
+  options.sparse = request.sparse;
+  options.on_logits = request.on_logits;
   options.sampling = request.sampling;
   const std::span<const TokenId> end_tokens = loaded.tokenizer->end_tokens();
   options.end_tokens.assign(end_tokens.begin(), end_tokens.end());
@@ -97,6 +116,14 @@ boost::json::object answer_json(const Answer& answer) {
       {"predicted_ms", generation.predicted_ms},
       {"predicted_per_second", per_second(decode_steps(generation), generation.predicted_ms)},
       {"peak_memory_bytes", peak_resident_bytes()}};
+  if (generation.attention.has_selection()) {
+    const PromptTimes times = prompt_times(answer);
+    json["attention"] = {{"density", generation.attention.density()},
+                         {"effective_density", generation.attention.effective_density()},
+                         {"select_ms", times.select_ms},
+                         {"attend_ms", times.attend_ms},
+                         {"rest_ms", times.rest_ms}};
+  }
   return json;
 }
 
@@ -108,6 +135,13 @@ std::string answer_summary(const Answer& answer) {
                 per_second(read, generation.prompt_ms));
   std::string line = text;
   if (generation.reused_tokens > 0) line += ", " + grouped(generation.reused_tokens) + " cached";
+  if (generation.attention.has_selection()) {
+    const PromptTimes times = prompt_times(answer);
+    line +=
+        formatted("; density %.3f, effective %.3f: selection %.2f s, attention %.2f s, rest %.2f s",
+                  generation.attention.density(), generation.attention.effective_density(),
+                  times.select_ms / 1e3, times.attend_ms / 1e3, times.rest_ms / 1e3);
+  }
   std::snprintf(text, sizeof(text), "; first token after %.2f s; answer %s tokens, %.1f tok/s; %s",
                 generation.ttft_ms / 1e3,
                 grouped(static_cast<int64_t>(generation.tokens.size())).c_str(),

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,14 +21,17 @@ struct AnswerRequest {
   std::vector<std::string> stops = {};
   int64_t max_new_tokens = -1;
   PrefixReuse reuse = PrefixReuse::kAll;
+  std::optional<SparseRule> sparse = {};
+  std::function<void(std::span<const float>)> on_logits = {};  // as in GenerateOptions
   bool print = true;  // whether the text goes to `console.out` as it comes
 };
 
 struct Answer {
-  std::string text;  // as printed: valid UTF-8, cut before a stop string
-  std::string matched_stop;
-  Generation generation;
+  std::string text = {};  // as printed: valid UTF-8, cut before a stop string
+  std::string matched_stop = {};
+  Generation generation = {};
   int64_t prompt_tokens_held = 0;  // in the cache when the answer began, or when it was cancelled
+  int num_threads = 1;
 
   bool cancelled() const { return generation.finish == FinishReason::kCancelled; }
 };
@@ -37,9 +43,9 @@ Result<Answer> answer(const LoadedModel& loaded, Sequence& sequence, const Answe
 std::string_view finish_name(FinishReason reason);
 // Steps that `generation.predicted_ms` covers; the first token comes with the prompt.
 int64_t decode_steps(const Generation& generation);
-// What `winnow run --json` prints.
+// What `winnow run --json` prints; "attention" is there if some rows were sparse.
 boost::json::object answer_json(const Answer& answer);
-// One line for people: speeds and memory.
+// One line for people: speeds, what sparse attention kept and took, memory.
 std::string answer_summary(const Answer& answer);
 
 }  // namespace winnow

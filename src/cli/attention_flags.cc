@@ -1,5 +1,6 @@
 #include "cli/attention_flags.h"
 
+#include "cli/formatted.h"
 #include "tensor/kv_layout.h"
 
 namespace winnow {
@@ -15,24 +16,41 @@ Status check_multiple(const char* flag, int64_t value, int64_t of) {
 
 }  // namespace
 
-void add_attention_flags(FlagSet& set, AttentionFlags& flags) {
+void add_attention_flags(FlagSet& set, AttentionFlags& flags, AttentionHelp help) {
+  const auto detail = [&] {
+    if (help == AttentionHelp::kMain) set.hide_last();
+  };
   set.choice("--attention", flags.attention, {"dense", "sparse", "auto"},
              "how long prompts attend [auto]");
   set.choice("--sparse-rule", flags.rule, {"winnow", "v2"}, "which blocks are kept [winnow]");
+  set.number("--sparse-tau", flags.tau, {0, 1}, "winnow: least share of a kept block [0.009]");
+  set.number("--sparse-alpha", flags.alpha, {0, 1}, "v2: least part of the best score [0.1]");
+  detail();
+  add_rule_size_flags(set, flags, help);
+}
+
+void add_rule_size_flags(FlagSet& set, AttentionFlags& flags, AttentionHelp help) {
+  const auto detail = [&] {
+    if (help == AttentionHelp::kMain) set.hide_last();
+  };
   set.choice("--sparse-correction", flags.correction, {"on", "off"},
              "blocks left out enter as their means [on]");
-  set.number("--sparse-tau", flags.tau, {0, 1}, "winnow: least share of a kept block [0.009]");
+  detail();
   set.integer("--sparse-sink", flags.sink_tokens, {0, kMaxTokens},
               "winnow: first tokens, always kept [64]");
+  detail();
   set.integer("--sparse-window", flags.window_tokens, {64, kMaxTokens},
               "winnow: nearest tokens, always kept [64]");
+  detail();
   set.integer("--sparse-dense-tokens", flags.dense_tokens, {kPageTokens, kMaxTokens},
               "first tokens of a prompt, dense [2048]");
+  detail();
   set.integer("--sparse-tail", flags.tail_tokens, {0, kMaxTokens},
               "last tokens of a prompt, dense [128]");
-  set.number("--sparse-alpha", flags.alpha, {0, 1}, "v2: least part of the best score [0.1]");
+  detail();
   set.integer("--sparse-dense-layers", flags.dense_layers, {0, 1024},
               "v2: first layers, dense [4]");
+  detail();
 }
 
 Result<SparseRule> sparse_rule(const AttentionFlags& flags) {
@@ -53,6 +71,18 @@ Result<SparseRule> sparse_rule(const AttentionFlags& flags) {
 Result<std::optional<SparseRule>> chosen_attention(const AttentionFlags& flags) {
   TRY(const SparseRule rule, sparse_rule(flags));
   return flags.attention == "dense" ? std::nullopt : std::optional(rule);
+}
+
+Result<SparseRule> sparse_only(const AttentionFlags& flags) {
+  if (flags.attention != "dense") return sparse_rule(flags);
+  return fail(ErrorCode::kInvalidArgument, "--attention: expected sparse or auto, found dense");
+}
+
+std::string attention_name(const std::optional<SparseRule>& rule) {
+  if (!rule) return "dense";
+  return rule->kind == SparseRuleKind::kV2
+             ? formatted("v2 alpha %g", static_cast<double>(rule->alpha))
+             : formatted("winnow tau %g", static_cast<double>(rule->tau));
 }
 
 }  // namespace winnow

@@ -22,13 +22,27 @@ struct AttentionFlags {
   int64_t window_tokens = SparseRule{}.window_tokens;
 };
 
+// Which of the flags a verb's help explains; all of them are taken.
+enum class AttentionHelp { kAll, kMain };
+inline constexpr const char* kMoreAttentionFlags =
+    "More --sparse flags: see 'winnow eval kl --help'.\n";
+
 // --attention, and the rule's parameters.
-void add_attention_flags(FlagSet& set, AttentionFlags& flags);
+void add_attention_flags(FlagSet& set, AttentionFlags& flags,
+                         AttentionHelp help = AttentionHelp::kAll);
+// Those among them that say where a rule's rows and forced blocks begin and end.
+void add_rule_size_flags(FlagSet& set, AttentionFlags& flags,
+                         AttentionHelp help = AttentionHelp::kAll);
 
 // The rule itself, whatever --attention says. kInvalidArgument for a size that is no multiple of
 // what the rule's tiles need.
 Result<SparseRule> sparse_rule(const AttentionFlags& flags);
 // None where --attention is dense.
 Result<std::optional<SparseRule>> chosen_attention(const AttentionFlags& flags);
+// For a verb that shows what sparse attention does: also kInvalidArgument where --attention is
+// dense.
+Result<SparseRule> sparse_only(const AttentionFlags& flags);
+// "dense", "winnow tau 0.009", "v2 alpha 0.1".
+std::string attention_name(const std::optional<SparseRule>& rule);
 
 }  // namespace winnow

@@ -25,6 +25,7 @@ boost::json::object row_json(const BenchSetup& setup, const BenchRow& row) {
           {"n_threads", setup.num_threads},
           {"type_k", json_text(setup.kv_type)},
           {"type_v", json_text(setup.kv_type)},
+          {"attention", json_text(setup.attention)},
           {"n_prompt", row.prompt_tokens},
           {"n_gen", row.generated_tokens},
           {"n_depth", row.depth_tokens},
@@ -92,16 +93,16 @@ double standard_deviation(const std::vector<double>& values) {
 
 std::string bench_markdown(const BenchSetup& setup, const std::vector<BenchRow>& rows) {
   std::string text =
-      "| model | size | params | backend | threads | test | t/s |\n"
-      "| --- | ---: | ---: | --- | ---: | ---: | ---: |\n";
+      "| model | size | params | backend | threads | attention | test | t/s |\n"
+      "| --- | ---: | ---: | --- | ---: | --- | ---: | ---: |\n";
   for (const BenchRow& row : rows) {
     const std::vector<double> speeds = row.tokens_per_second();
-    text +=
-        "| " + setup.model_type +
-        formatted(" | %.2f MiB | %.2f M | CPU %s | %d | %s | %.2f \xC2\xB1 %.2f |\n",
-                  static_cast<double>(setup.model_bytes) / 0x1p20,
-                  static_cast<double>(setup.model_params) / 1e6, setup.isa.c_str(),
-                  setup.num_threads, row.name().c_str(), mean(speeds), standard_deviation(speeds));
+    text += "| " + setup.model_type +
+            formatted(" | %.2f MiB | %.2f M | CPU %s | %d | %s | %s | %.2f \xC2\xB1 %.2f |\n",
+                      static_cast<double>(setup.model_bytes) / 0x1p20,
+                      static_cast<double>(setup.model_params) / 1e6, setup.isa.c_str(),
+                      setup.num_threads, setup.attention.c_str(), row.name().c_str(), mean(speeds),
+                      standard_deviation(speeds));
   }
   return text;
 }

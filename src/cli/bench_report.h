@@ -19,6 +19,7 @@ struct BenchSetup {
   int64_t chunk_tokens = 0;
   int num_threads = 0;
   std::string kv_type = {};
+  std::string attention = {};  // as the prompts were asked to attend
   int64_t peak_memory_bytes = 0;
 };
 

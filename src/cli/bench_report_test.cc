@@ -17,6 +17,7 @@ const BenchSetup kSetup{.commit = "abc",
                         .chunk_tokens = 512,
                         .num_threads = 2,
                         .kv_type = "bf16",
+                        .attention = "dense",
                         .peak_memory_bytes = 7};
 const std::vector<BenchRow> kRows = {
     {.prompt_tokens = 512, .samples_ns = {1e9, 2e9}},
@@ -48,10 +49,11 @@ TEST(BenchReport, JsonIsValidAndHoldsTheSpeeds) {
 TEST(BenchReport, MarkdownHasOneLinePerRow) {
   EXPECT_EQ(
       bench_markdown(kSetup, kRows),
-      "| model | size | params | backend | threads | test | t/s |\n"
-      "| --- | ---: | ---: | --- | ---: | ---: | ---: |\n"
-      "| llama 1M | 3.00 MiB | 1.50 M | CPU avx2 | 2 | pp512 | 384.00 \xC2\xB1 181.02 |\n"
-      "| llama 1M | 3.00 MiB | 1.50 M | CPU avx2 | 2 | tg64 @ d4096 | 32.00 \xC2\xB1 0.00 |\n");
+      "| model | size | params | backend | threads | attention | test | t/s |\n"
+      "| --- | ---: | ---: | --- | ---: | --- | ---: | ---: |\n"
+      "| llama 1M | 3.00 MiB | 1.50 M | CPU avx2 | 2 | dense | pp512 | 384.00 \xC2\xB1 181.02 |\n"
+      "| llama 1M | 3.00 MiB | 1.50 M | CPU avx2 | 2 | dense | tg64 @ d4096 | 32.00 \xC2\xB1 0.00 "
+      "|\n");
 }
 
 TEST(BenchReport, CsvQuotesItsFields) {

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "base/memory_info.h"
+#include "cli/attention_flags.h"
 #include "cli/bench_report.h"
 #include "cli/commands.h"
 #include "cli/formatted.h"
@@ -22,6 +23,7 @@ namespace {
 
 struct BenchFlags {
   ModelFlags model;
+  AttentionFlags attention;
   std::vector<int64_t> prompts = {512};
   std::vector<int64_t> answers = {64};
   std::vector<int64_t> depths = {0};
@@ -46,6 +48,7 @@ void add_flags(FlagSet& set, BenchFlags& flags, bool& quiet) {
   set.integer("-r,--repetitions", flags.repetitions, {1, 1000}, "runs of each test [5]");
   set.choice("-o,--output", flags.format, {"md", "json", "csv"}, "form of the table [md]");
   add_engine_flags(set, flags.model);
+  add_attention_flags(set, flags.attention, AttentionHelp::kMain);
   set.toggle("-q,--quiet", quiet, "no progress on stderr");
 }
 
@@ -95,7 +98,8 @@ BenchSetup describe(const BenchFlags& flags, const LoadedModel& loaded) {
 // the cache.
 class Bench {
  public:
-  explicit Bench(const LoadedModel& loaded) : loaded_(loaded) {}
+  Bench(const LoadedModel& loaded, const std::optional<SparseRule>& attention)
+      : loaded_(loaded), attention_(attention) {}
 
   // Time of `row`'s tokens in nanoseconds, `repetitions` times into `row`.
   Status measure(BenchRow& row, int64_t repetitions);
@@ -105,6 +109,7 @@ class Bench {
   std::vector<TokenId> random_ids(int64_t count);
 
   const LoadedModel& loaded_;
+  std::optional<SparseRule> attention_;
   std::mt19937_64 random_{1};
   std::vector<TokenId> depth_ids_;
 };
@@ -124,6 +129,7 @@ Result<double> Bench::run_once(const BenchRow& row, Sequence& sequence) {
   prompt.insert(prompt.end(), fresh.begin(), fresh.end());
   GenerateOptions options;
   options.cancel = &interrupt::flag();
+  options.sparse = attention_;
   // The first token comes with the prompt; the steps after it are what is measured.
   options.max_new_tokens = is_answer ? row.generated_tokens + 1 : 0;
   TRY(const Generation generation, loaded_.engine->generate(sequence, prompt, options));
@@ -176,7 +182,8 @@ std::vector<BenchRow> planned_rows(const BenchFlags& flags) {
 
 Result<ExitCode> cmd_bench(Arguments args, Console& console) {
   BenchFlags flags;
-  FlagSet set("bench", "Measures how fast prompts are read and answers are made.", kFooter);
+  FlagSet set("bench", "Measures how fast prompts are read and answers are made.",
+              kMoreAttentionFlags + std::string(kFooter));
   add_flags(set, flags, console.quiet);
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;
@@ -185,10 +192,12 @@ Result<ExitCode> cmd_bench(Arguments args, Console& console) {
     return fail(ErrorCode::kInvalidArgument,
                 "--prompt, --answer: expected a length above 0, found none");
   }
+  TRY(const std::optional<SparseRule> attention, chosen_attention(flags.attention));
   TRY(const LoadedModel loaded, load_model(flags.model, console));
   TRY_STATUS(check_rows_fit(rows, loaded.engine->context_tokens()));
   BenchSetup setup = describe(flags, loaded);
-  Bench bench(loaded);
+  setup.attention = attention_name(attention);
+  Bench bench(loaded, attention);
   for (BenchRow& row : rows) {
     console.note(row.name() + " ...");
     TRY_STATUS(bench.measure(row, flags.repetitions));

@@ -6,6 +6,7 @@
 
 #include "base/escape.h"
 #include "cli/answer.h"
+#include "cli/attention_flags.h"
 #include "cli/chat_prompt.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -19,6 +20,7 @@ namespace {
 struct ChatFlags {
   ModelFlags model;
   SamplingFlags sampling;
+  AttentionFlags attention;
   std::optional<std::string> system;
   int64_t max_new_tokens = -1;
   std::string prefix_reuse = "all";
@@ -43,17 +45,20 @@ void add_flags(FlagSet& set, ChatFlags& flags, bool& quiet) {
              "exact reads earlier answers again, as a prompt [all]");
   add_sampling_flags(set, flags.sampling);
   add_engine_flags(set, flags.model);
+  add_attention_flags(set, flags.attention, AttentionHelp::kMain);
   set.toggle("-q,--quiet", quiet, "no progress and no figures on stderr");
 }
 
 class Conversation {
  public:
   Conversation(const ChatFlags& flags, const LoadedModel& loaded, const ChatPrompt& prompt,
-               const SamplerOptions& sampling, Console& console)
+               const SamplerOptions& sampling, const std::optional<SparseRule>& attention,
+               Console& console)
       : flags_(flags),
         loaded_(loaded),
         prompt_(prompt),
         sampling_(sampling),
+        attention_(attention),
         console_(console),
         sequence_(loaded.engine->new_sequence()) {
     clear();
@@ -74,6 +79,7 @@ class Conversation {
   const LoadedModel& loaded_;
   const ChatPrompt& prompt_;
   SamplerOptions sampling_;
+  std::optional<SparseRule> attention_;
   Console& console_;
   std::unique_ptr<Sequence> sequence_;
   boost::json::array messages_;
@@ -152,7 +158,8 @@ void Conversation::respond() {
       .sampling = sampling_,
       .stops = flags_.sampling.stops,
       .max_new_tokens = flags_.max_new_tokens,
-      .reuse = flags_.prefix_reuse == "exact" ? PrefixReuse::kExact : PrefixReuse::kAll};
+      .reuse = flags_.prefix_reuse == "exact" ? PrefixReuse::kExact : PrefixReuse::kAll,
+      .sparse = attention_};
   const auto try_answer = [&]() -> Result<Answer> {
     TRY(request.prompt, prompt_.encode(messages_));
     return answer(loaded_, *sequence_, request, console_);
@@ -194,17 +201,19 @@ Result<ExitCode> converse(Conversation& conversation, Console& console) {
 
 Result<ExitCode> cmd_chat(Arguments args, Console& console) {
   ChatFlags flags;
-  FlagSet set("chat", "Holds a conversation; one line is one message.", kFooter);
+  FlagSet set("chat", "Holds a conversation; one line is one message.",
+              kMoreAttentionFlags + std::string(kFooter));
   add_flags(set, flags, console.quiet);
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;
   TRY_STATUS(check_sampling_flags(flags.sampling));
+  TRY(const std::optional<SparseRule> attention, chosen_attention(flags.attention));
   TRY(const LoadedModel loaded, load_model(flags.model, console));
   TRY(const ChatPrompt prompt,
       ChatPrompt::create(loaded.model->file().metadata(), *loaded.tokenizer));
   TRY(const SamplerOptions sampling,
       sampler_options(flags.sampling, loaded.tokenizer->vocab_size()));
-  Conversation conversation(flags, loaded, prompt, sampling, console);
+  Conversation conversation(flags, loaded, prompt, sampling, attention, console);
   if (isatty(console.in) == 1) console.note("/help lists the commands, Ctrl+D ends.");
   return converse(conversation, console);
 }

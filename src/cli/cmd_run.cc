@@ -3,6 +3,8 @@
 #include <optional>
 
 #include "cli/answer.h"
+#include "cli/answer_pair.h"
+#include "cli/attention_flags.h"
 #include "cli/chat_prompt.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
@@ -17,8 +19,10 @@ struct RunFlags {
   ModelFlags model;
   PromptFlags prompt;
   SamplingFlags sampling;
+  AttentionFlags attention;
   std::optional<std::string> system;
   int64_t max_new_tokens = -1;
+  bool compare = false;
   bool json = false;
 };
 
@@ -37,6 +41,8 @@ void add_flags(FlagSet& set, RunFlags& flags, bool& quiet) {
               "tokens of the answer at most; -1 = no limit [-1]");
   add_sampling_flags(set, flags.sampling);
   add_engine_flags(set, flags.model);
+  add_attention_flags(set, flags.attention, AttentionHelp::kMain);
+  set.toggle("--compare", flags.compare, "answer with dense and with sparse attention");
   set.toggle("--json", flags.json, "print one JSON object with text, tokens and timings");
   set.toggle("-q,--quiet", quiet, "no progress and no summary on stderr");
 }
@@ -56,7 +62,8 @@ Result<std::vector<TokenId>> encode_prompt(const RunFlags& flags, const std::str
 
 Result<ExitCode> cmd_run(Arguments args, Console& console) {
   RunFlags flags;
-  FlagSet set("run", "Answers one prompt; the answer streams to stdout.", kFooter);
+  FlagSet set("run", "Answers one prompt; the answer streams to stdout.",
+              kMoreAttentionFlags + std::string(kFooter));
   add_flags(set, flags, console.quiet);
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;
@@ -65,6 +72,10 @@ Result<ExitCode> cmd_run(Arguments args, Console& console) {
     return fail(ErrorCode::kInvalidArgument,
                 "--system: expected a chat prompt, found --raw, which has no messages");
   }
+  if (flags.compare) {
+    TRY_STATUS(sparse_only(flags.attention));
+  }
+  TRY(const std::optional<SparseRule> attention, chosen_attention(flags.attention));
   TRY(const std::string prompt, read_prompt(flags.prompt, console));
   TRY(const LoadedModel loaded, load_model(flags.model, console));
   AnswerRequest request;
@@ -72,7 +83,13 @@ Result<ExitCode> cmd_run(Arguments args, Console& console) {
   TRY(request.sampling, sampler_options(flags.sampling, loaded.tokenizer->vocab_size()));
   request.stops = flags.sampling.stops;
   request.max_new_tokens = flags.max_new_tokens;
-  request.print = !flags.json;
+  request.sparse = attention;
+  request.print = !flags.json && !flags.compare;
+  if (flags.compare) {
+    TRY(const AnswerPair pair, compare_answers(loaded, request, console));
+    console.out.write(flags.json ? json_line(pair_json(pair)) : pair_text(pair));
+    return ExitCode::kOk;
+  }
 
   const std::unique_ptr<Sequence> sequence = loaded.engine->new_sequence();
   TRY(const Answer answered, answer(loaded, *sequence, request, console));

@@ -16,12 +16,16 @@ using Arguments = std::span<const std::string>;
 
 Result<ExitCode> cmd_run(Arguments args, Console& console);
 Result<ExitCode> cmd_chat(Arguments args, Console& console);
+Result<ExitCode> cmd_map(Arguments args, Console& console);
 Result<ExitCode> cmd_inspect(Arguments args, Console& console);
 Result<ExitCode> cmd_tokenize(Arguments args, Console& console);
 Result<ExitCode> cmd_detokenize(Arguments args, Console& console);
 Result<ExitCode> cmd_eval_kl(Arguments args, Console& console);
+Result<ExitCode> cmd_eval_curve(Arguments args, Console& console);
+Result<ExitCode> cmd_eval_layers(Arguments args, Console& console);
 Result<ExitCode> cmd_eval_ppl(Arguments args, Console& console);
 Result<ExitCode> cmd_bench(Arguments args, Console& console);
+Result<ExitCode> cmd_bench_attention(Arguments args, Console& console);
 Result<ExitCode> cmd_bench_peak(Arguments args, Console& console);
 Result<ExitCode> cmd_version(Arguments args, Console& console);
 

@@ -38,6 +38,30 @@ int64_t integer_in(const std::string& flag, Range<int64_t> range, const std::str
   return *value;
 }
 
+float number_in(const std::string& flag, Range<float> range, const std::string& text) {
+  float value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, value);
+  const bool whole = error == std::errc() && stopped == end;
+  if (!whole || !(value >= range.min && value <= range.max)) {
+    char expected[64];
+    std::snprintf(expected, sizeof(expected), "a number from %g to %g",
+                  static_cast<double>(range.min), static_cast<double>(range.max));
+    refuse(flag, expected, text);
+  }
+  return value;
+}
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
@@ -109,11 +133,8 @@ void FlagSet::integers(const std::string& names, std::vector<int64_t>& target, R
   impl_->add(names, help, "N,N...", "",
              [&target, range](const std::string& flag, const std::string& value) {
                target.clear();
-               size_t begin = 0;
-               while (begin <= value.size()) {
-                 const size_t end = std::min(value.find(',', begin), value.size());
-                 target.push_back(integer_in(flag, range, value.substr(begin, end - begin)));
-                 begin = end + 1;
+               for (const std::string& part : split_at_commas(value)) {
+                 target.push_back(integer_in(flag, range, part));
                }
              });
 }
@@ -130,17 +151,19 @@ void FlagSet::number(const std::string& names, float& target, Range<float> range
                      const std::string& help) {
   impl_->add(names, help, "X", "",
              [&target, range](const std::string& flag, const std::string& value) {
-               float parsed = 0;
-               const char* end = value.data() + value.size();
-               const auto [stopped, error] = std::from_chars(value.data(), end, parsed);
-               const bool whole = error == std::errc() && stopped == end;
-               if (!whole || !(parsed >= range.min && parsed <= range.max)) {
-                 char expected[64];
-                 std::snprintf(expected, sizeof(expected), "a number from %g to %g",
-                               static_cast<double>(range.min), static_cast<double>(range.max));
-                 refuse(flag, expected, value);
+               target = number_in(flag, range, value);
+             });
+}
+
+void FlagSet::numbers(const std::string& names, std::vector<float>& target, Range<float> range,
+                      const std::string& help) {
+  impl_->add(names, help, "X,X...", "",
+             [&target, range](const std::string& flag, const std::string& value) {
+               target.clear();
+               if (value.empty()) return;
+               for (const std::string& part : split_at_commas(value)) {
+                 target.push_back(number_in(flag, range, part));
                }
-               target = parsed;
              });
 }
 
@@ -163,6 +186,8 @@ void FlagSet::toggle(const std::string& names, bool& target, const std::string& 
 }
 
 void FlagSet::require_last() { impl_->last->required(); }
+
+void FlagSet::hide_last() { impl_->last->group(""); }
 
 Result<FlagSet::Outcome> FlagSet::parse(std::span<const std::string> args) {
   try {

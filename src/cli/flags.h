@@ -42,11 +42,16 @@ class FlagSet {
                 const std::string& help);
   void seed(const std::string& names, std::optional<uint64_t>& target, const std::string& help);
   void number(const std::string& names, float& target, Range<float> range, const std::string& help);
+  // Comma-separated; an empty value is an empty list.
+  void numbers(const std::string& names, std::vector<float>& target, Range<float> range,
+               const std::string& help);
   void choice(const std::string& names, std::string& target,
               const std::vector<std::string>& choices, const std::string& help);
   void toggle(const std::string& names, bool& target, const std::string& help);
   // The flag declared last must be given (or stand in the environment).
   void require_last();
+  // The flag declared last does not appear in help().
+  void hide_last();
 
   enum class Outcome { kParsed, kHelp };
   // Fills the targets. kHelp if the user asked for help(). kInvalidArgument names the flag.

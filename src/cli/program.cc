@@ -21,11 +21,15 @@ struct Verb {
 constexpr std::array kVerbs = {
     Verb{"run", "answer one prompt", cmd_run},
     Verb{"chat", "hold a conversation", cmd_chat},
+    Verb{"map", "draw which blocks of a prompt were kept", cmd_map},
     Verb{"inspect", "print what a model file holds and needs", cmd_inspect},
     Verb{"tokenize", "text on stdin to token ids", cmd_tokenize},
     Verb{"detokenize", "token ids on stdin to text", cmd_detokenize},
     Verb{"eval kl", "sparse attention beside dense attention", cmd_eval_kl},
+    Verb{"eval curve", "quality against cost of sparse attention", cmd_eval_curve},
+    Verb{"eval layers", "what each head keeps and loses", cmd_eval_layers},
     Verb{"eval ppl", "perplexity of a text", cmd_eval_ppl},
+    Verb{"bench attention", "measure the attention operator", cmd_bench_attention},
     Verb{"bench peak", "measure the machine itself", cmd_bench_peak},
     Verb{"bench", "measure prompt and answer speed", cmd_bench},
     Verb{"version", "print version, instruction sets and threads", cmd_version},
@@ -43,7 +47,7 @@ Exit codes: 0 ok, 1 failed while running, 2 wrong usage, 3 file missing or unusa
 std::string program_help() {
   std::string text = "winnow: large language models on ordinary CPUs\n\nUsage: winnow VERB ...\n\n";
   for (const Verb& verb : kVerbs) {
-    text += "  " + std::string(verb.name) + std::string(14 - verb.name.size(), ' ') +
+    text += "  " + std::string(verb.name) + std::string(17 - verb.name.size(), ' ') +
             std::string(verb.summary) + "\n";
   }
   return text + std::string(kEpilogue);

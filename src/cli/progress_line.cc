@@ -51,6 +51,9 @@ std::string prefill_line(const PrefillState& state, size_t width) {
         formatted("%.0f tok/s (now %.0f)", state.tokens_per_second, state.tokens_per_second_now));
     parts.push_back("ETA " + clock_time(progress.eta_s));
   }
+  if (progress.attention.has_selection()) {
+    parts.push_back(formatted("density %.2f", progress.attention.density()));
+  }
   parts.push_back("elapsed " + clock_time(progress.elapsed_s));
   parts.push_back("memory " + binary_size(state.memory_bytes));
   if (progress.reused > 0) parts.push_back("cached " + grouped(progress.reused));

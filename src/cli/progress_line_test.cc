@@ -23,6 +23,13 @@ TEST(ProgressLine, ANarrowTerminalGetsTheMostImportantParts) {
   for (size_t width = 1; width < 130; ++width) EXPECT_LE(prefill_line(kState, width).size(), width);
 }
 
+TEST(ProgressLine, TellsTheDensityWhereSomeRowsAreSparse) {
+  PrefillState state = kState;
+  state.progress.attention = {.causal_pairs = 100, .kept_pairs = 21, .selection_pairs = 5};
+  EXPECT_EQ(prefill_line(state, 76),
+            "prefill 41 984/102 400 (41%)  587 tok/s (now 540)  ETA 1:52  density 0.21");
+}
+
 TEST(ProgressLine, BeforeTheFirstChunkThereIsNoSpeed) {
   const PrefillState state{.progress = {.total = 900, .elapsed_s = 2}, .memory_bytes = 5 << 20};
   EXPECT_EQ(prefill_line(state, 200),

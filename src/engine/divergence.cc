@@ -20,7 +20,22 @@ int64_t top1(std::span<const float> logits) {
   return std::max_element(logits.begin(), logits.end()) - logits.begin();
 }
 
+// Of a pair whose log_sum_exp are known; rounding may take the sum below 0.
+double kl_of(const LogitPair& pair, double reference_norm, double other_norm) {
+  double kl = 0;
+  for (size_t i = 0; i < pair.reference.size(); ++i) {
+    const double log_p = pair.reference[i] - reference_norm;
+    kl += std::exp(log_p) * (log_p - (pair.other[i] - other_norm));
+  }
+  return std::max(0.0, kl);
+}
+
 }  // namespace
+
+double kl_divergence(std::span<const float> reference, std::span<const float> other) {
+  return kl_of({.reference = reference, .other = other}, log_sum_exp(reference),
+               log_sum_exp(other));
+}
 
 Divergence::Divergence(std::span<const TokenId> ids, int64_t begin, int64_t end)
     : ids_(ids), begin_(begin), positions_(static_cast<size_t>(end - begin)) {
@@ -30,14 +45,9 @@ Divergence::Divergence(std::span<const TokenId> ids, int64_t begin, int64_t end)
 void Divergence::add(const LogitPair& pair) {
   const double reference_norm = log_sum_exp(pair.reference);
   const double other_norm = log_sum_exp(pair.other);
-  double kl = 0;
-  for (size_t i = 0; i < pair.reference.size(); ++i) {
-    const double log_p = pair.reference[i] - reference_norm;
-    kl += std::exp(log_p) * (log_p - (pair.other[i] - other_norm));
-  }
   const auto next = static_cast<size_t>(ids_[static_cast<size_t>(pair.position + 1)]);
   positions_[static_cast<size_t>(pair.position - begin_)] = {
-      .kl = std::max(0.0, kl),
+      .kl = kl_of(pair, reference_norm, other_norm),
       .reference_loss = reference_norm - pair.reference[next],
       .other_loss = other_norm - pair.other[next],
       .same_top1 = top1(pair.reference) == top1(pair.other)};

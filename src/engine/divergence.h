@@ -9,6 +9,10 @@
 
 namespace winnow {
 
+// KL(reference || other) in nats of the distributions that two rows of logits stand for. Requires
+// as many of one as of the other.
+double kl_divergence(std::span<const float> reference, std::span<const float> other);
+
 struct DivergenceReport {
   int64_t num_positions = 0;
   double mean_kl = 0;  // of KL(reference || other), in nats

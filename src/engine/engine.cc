@@ -259,7 +259,7 @@ Status Engine::Impl::prefill(Sequence& sequence, PromptRun& run, int64_t until,
     if (options.on_prefill) {
       const double elapsed = watch.seconds();
       const double eta = elapsed / cost.of(reused, end) * cost.of(end, until);
-      options.on_prefill({end, reused, until, elapsed, eta});
+      options.on_prefill({end, reused, until, elapsed, eta, run.stats});
     }
   }
   return Ok{};
@@ -312,6 +312,7 @@ Status Engine::Impl::answer(Sequence& sequence, std::span<const TokenId> prompt,
     return Ok{};
   };
   while (limit < 0 || static_cast<int64_t>(result.tokens.size()) < limit) {
+    if (options.on_logits) options.on_logits(logits);
     TRY(const TokenId token, sampler.sample(logits));
     if (result.tokens.empty()) result.ttft_ms = since_call.ms();
     result.predicted_ms = watch.ms();
@@ -398,10 +399,10 @@ Result<SparseProfile> Engine::profile(std::span<const TokenId> ids,
 
 void Engine::set_profile_source(ProfileSource source) { impl_->profile_source = std::move(source); }
 
-Result<AttentionStats> Engine::compare(std::span<const TokenId> ids, int64_t begin, int64_t end,
-                                       const GenerateOptions& reference,
-                                       const GenerateOptions& other,
-                                       FunctionRef<void(const LogitPair&)> on_pair) {
+Result<ComparedAttention> Engine::compare(std::span<const TokenId> ids, int64_t begin, int64_t end,
+                                          const GenerateOptions& reference,
+                                          const GenerateOptions& other,
+                                          FunctionRef<void(const LogitPair&)> on_pair) {
   TRY_STATUS(impl_->check_prompt(ids));
   const auto vocab_size = static_cast<size_t>(impl_->model->config().vocab_size);
   Sequence reference_sequence(*impl_->kv);
@@ -436,9 +437,10 @@ Result<AttentionStats> Engine::compare(std::span<const TokenId> ids, int64_t beg
     TRY_STATUS(impl_->prefill(reference_sequence, reference_run, until, reference, keep));
     TRY_STATUS(impl_->prefill(other_sequence, other_run, until, other, pair_up));
   }
-  other_run.logits_begin = std::ssize(ids);
+  reference_run.logits_begin = other_run.logits_begin = std::ssize(ids);
+  TRY_STATUS(impl_->prefill(reference_sequence, reference_run, std::ssize(ids), reference, ignore));
   TRY_STATUS(impl_->prefill(other_sequence, other_run, std::ssize(ids), other, ignore));
-  return other_run.stats;
+  return ComparedAttention{reference_run.stats, other_run.stats};
 }
 
 }  // namespace winnow

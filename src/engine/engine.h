@@ -50,6 +50,7 @@ struct PrefillProgress {
   int64_t total = 0;
   double elapsed_s = 0;
   double eta_s = 0;  // from a cost model that grows with position
+  AttentionStats attention = {};
 };
 
 struct GenerateOptions {
@@ -61,6 +62,8 @@ struct GenerateOptions {
   std::optional<SparseRule> sparse = {};
   SelectionObserver* observer = nullptr;  // told of every sparse tile
   std::function<void(const PrefillProgress&)> on_prefill = {};
+  // Called with the logits that each token is drawn from; valid during the call only.
+  std::function<void(std::span<const float>)> on_logits = {};
   // Called with every new token (end tokens excluded); false stops the answer (kStopped).
   std::function<bool(TokenId)> on_token = {};
   const std::atomic<bool>* cancel = nullptr;  // looked at after every chunk and token
@@ -89,6 +92,12 @@ struct LogitPair {
   int64_t position = 0;
   std::span<const float> reference;
   std::span<const float> other;
+};
+
+// What the prompt attention of two runs of a text computed.
+struct ComparedAttention {
+  AttentionStats reference;
+  AttentionStats other;
 };
 
 // One conversation's tokens and pages. Obtained from an Engine and usable with it alone.
@@ -129,12 +138,11 @@ class Engine {
   void set_profile_source(ProfileSource source);
 
   // Runs a text as a prompt twice, side by side, and hands over the logits of positions [begin,
-  // end), each once, from any thread. Returns what the attention of `other` computed for the whole
-  // text. Needs room for both. kInterrupted when cancelled. Requires 0 <= begin <= end <=
-  // ids.size().
-  Result<AttentionStats> compare(std::span<const TokenId> ids, int64_t begin, int64_t end,
-                                 const GenerateOptions& reference, const GenerateOptions& other,
-                                 FunctionRef<void(const LogitPair&)> on_pair);
+  // end), each once, from any thread. Needs room for both. kInterrupted when cancelled. Requires
+  // 0 <= begin <= end <= ids.size().
+  Result<ComparedAttention> compare(std::span<const TokenId> ids, int64_t begin, int64_t end,
+                                    const GenerateOptions& reference, const GenerateOptions& other,
+                                    FunctionRef<void(const LogitPair&)> on_pair);
 
  private:
   struct Impl;

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree
 
 from program import TINY, U32, WINNOW, Gguf, clean_environment, run
 
@@ -288,10 +289,131 @@ class Bench(unittest.TestCase):
 
     def test_markdown_and_csv_are_tables(self):
         table = run("bench", "-m", MODEL, "-p", "16", "-n", "2", "-r", "1", "-q").stdout.decode()
-        self.assertEqual([line.count("|") for line in table.splitlines()], [8] * 4)
+        self.assertEqual([line.count("|") for line in table.splitlines()], [9] * 4)
         lines = run("bench", "-m", MODEL, "-p", "16", "-n", "2", "-r", "1", "-q", "-o", "csv").stdout.decode().splitlines()
         self.assertEqual(len(lines), 3)
         self.assertTrue(lines[0].startswith("build_commit,cpu_info,"))
+
+
+# So small that a tiny model's context of 512 tokens has sparse rows, and some blocks are left out.
+SPARSE = ["--sparse-dense-tokens", "128", "--sparse-tau", "0.5"]
+LONG_TEXT = " ".join(f"{i * i % 997} <b>&{i}" for i in range(400)).encode()
+
+
+class Sparse(unittest.TestCase):
+    """What is shown of sparse attention."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="winnow-sparse-")
+        cls.text = pathlib.Path(cls.folder.name) / "long.txt"
+        cls.text.write_bytes(LONG_TEXT)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def eval(self, *args):
+        return run_json(*args, "-m", MODEL, "-f", self.text, "--tokens", "480", "--json", "-q")
+
+    def picture(self, name):
+        return pathlib.Path(self.folder.name) / name
+
+    def test_run_tells_density_and_times_where_rows_were_sparse(self):
+        base = ["run", "-m", MODEL, "--raw", "-p", "word " * 96, "-n", "2"]
+        self.assertNotIn("attention", run_json(*base, "--json"))
+        self.assertNotIn("attention", run_json(*base, *SPARSE, "--attention", "dense", "--json"))
+        attention = run_json(*base, *SPARSE, "--json")["attention"]
+        self.assertTrue(0 < attention["density"] < 1, attention)
+        self.assertGreater(attention["effective_density"], attention["density"])
+        for key in ("select_ms", "attend_ms", "rest_ms"):
+            self.assertGreaterEqual(attention[key], 0, key)
+        self.assertRegex(run(*base, *SPARSE).stderr, r"; density 0\.\d+, effective 0\.\d+: selection .* s, attention .* s, rest .* s; ")
+
+    def test_chat_and_bench_take_the_flags(self):
+        outcome = run("chat", "-m", MODEL, "-n", "1", *SPARSE, stdin=b"word " * 80 + b"\n")
+        self.assertIn("; density 0.", outcome.stderr)
+        rows = run_json("bench", "-m", MODEL, "-p", "300", "-n", "0", "-r", "1", "-o", "json", "-q", "--sparse-rule", "v2")
+        self.assertEqual(rows[0]["attention"], "v2 alpha 0.1")
+
+    def test_compare_answers_twice(self):
+        base = ["run", "-m", MODEL, "--raw", "-p", "word " * 96, "-n", "4", "--compare"]
+        result = run_json(*base, *SPARSE, "--json")
+        self.assertNotIn("attention", result["dense"])
+        self.assertIn("attention", result["sparse"])
+        self.assertTrue(1 <= len(result["kl"]) <= 4, result["kl"])
+        self.assertTrue(all(kl >= 0 for kl in result["kl"]))
+        self.assertGreater(result["mean_kl"], 0)
+        same = run_json(*base, "--json")  # too short for sparse rows
+        self.assertEqual((same["first_difference"], same["mean_kl"]), (None, 0))
+        self.assertEqual(same["dense"]["tokens"], same["sparse"]["tokens"])
+        text = run(*base, *SPARSE).stdout.decode()
+        for part in ("--- dense: first token after", "--- sparse: first token after", "KL of the first token", "the answers"):
+            self.assertIn(part, text)
+        self.assertIn("--attention: expected sparse", run(*base, "--attention", "dense").stderr)
+
+    def test_the_operator_is_measured(self):
+        result = run_json("bench", "attention", "--len", "2000", "--queries", "200", "--heads", "4", "--kv-heads", "2", "--dim", "32",
+                          "--density", "0.3", "-r", "1", "--json")
+        self.assertAlmostEqual(result["density"], 0.3, delta=0.02)
+        for key in ("dense_ms", "sparse_ms", "select_ms", "dense_share_of_peak"):
+            self.assertGreater(result[key], 0, key)
+        self.assertIn("isa", result)
+        for flags, message in ((["--queries", "16384"], "--queries: expected at most"), (["--heads", "3"], "--heads: expected a multiple"),
+                               (["--dim", "40"], "--dim: expected a multiple of 16")):
+            outcome = run("bench", "attention", *flags)
+            self.assertEqual(outcome.code, 2, outcome)
+            self.assertIn(message, outcome.stderr)
+
+    def test_the_curve_has_a_point_for_every_setting(self):
+        svg = self.picture("curve.svg")
+        base = ["eval", "curve", "--taus", "0.01,0.2", "--alphas", "0.9", "--sparse-dense-tokens", "128", "--sparse-dense-layers", "0"]
+        result = self.eval(*base, "--svg", svg)
+        self.assertEqual([(row["rule"], row["setting"]) for row in result["rows"]], [("winnow", 0.01), ("winnow", 0.2), ("v2", 0.9)])
+        for row in result["rows"]:
+            self.assertGreater(row["attention_time"], 0)
+            self.assertGreaterEqual(row["mean_kl"], 0)
+        self.assertGreater(result["rows"][0]["density"], result["rows"][1]["density"])
+        picture = xml.etree.ElementTree.parse(svg)
+        self.assertEqual(len(picture.findall(".//{http://www.w3.org/2000/svg}circle")), 3)
+        table = run(*base, "-m", MODEL, "-f", self.text, "--tokens", "480", "-q").stdout.decode().splitlines()
+        self.assertEqual(len(table), 4)
+        self.assertIn("found none", run("eval", "curve", "-m", MODEL, "-f", self.text, "--taus", "", "--alphas", "").stderr)
+
+    def test_the_map_draws_every_head_and_shows_the_text(self):
+        svg, html = self.picture("map.svg"), self.picture("map.html")
+        base = ["map", "-m", MODEL, "-f", self.text, "--tokens", "480", "-q", *SPARSE]
+        outcome = run(*base, "--svg", svg, "--html", html)
+        self.assertEqual(outcome.code, 0, outcome)
+        self.assertRegex(outcome.stdout.decode(), r"^8 heads, density 0\.\d+, effective density \d\.\d+\n$")
+        xml.etree.ElementTree.parse(svg)
+        page = html.read_text()
+        data = json.loads(page.split('id="data">')[1].split("</script>")[0])
+        self.assertEqual([(head["layer"], head["head"]) for head in data["heads"]], [(layer, head) for layer in range(2) for head in range(4)])
+        self.assertIn("<b>&", "".join(data["texts"]))
+        self.assertNotIn("<b>&", page)
+        self.assertEqual(run(*base, "--svg", svg, "--layer", "1", "--head", "3").stdout[:8], b"1 heads,")
+        for flags, message in (([], "--svg, --html: expected a file"), (["--svg", svg, "--layer", "2"], "--layer: expected a number from 0 to 1"),
+                               (["--svg", svg, "--attention", "dense"], "--attention: expected sparse"),
+                               (["--svg", svg, "--sparse-tail", "300"], "expected sparse rows")):
+            outcome = run(*base, *flags)
+            self.assertEqual(outcome.code, 2, outcome)
+            self.assertIn(message, outcome.stderr)
+        outcome = run(*base, "--svg", "/nonexistent/x.svg")
+        self.assertEqual(outcome.code, 1, outcome)
+        self.assertIn("/nonexistent/x.svg: expected to write the file", outcome.stderr)
+
+    def test_layers_tell_what_each_head_keeps_and_loses(self):
+        for rule in (["--sparse-rule", "winnow"], ["--sparse-rule", "v2", "--sparse-alpha", "0.9", "--sparse-dense-layers", "0"]):
+            heads = self.eval("eval", "layers", *SPARSE, *rule, "--probe", "1")["heads"]
+            self.assertEqual(len(heads), 8)
+            for head in heads:
+                self.assertTrue(0 < head["density"] <= 1 and 0 < head["mass_kept"] <= 1 + 1e-5 and head["output_error"] >= 0, head)
+        all_kept = self.eval("eval", "layers", "--sparse-dense-tokens", "128", "--sparse-tau", "0", "--probe", "1")["heads"]
+        for head in all_kept:
+            self.assertAlmostEqual(head["mass_kept"], 1, delta=1e-4)
+            self.assertLess(head["output_error"], 1e-2)
+        self.assertNotIn("mass_kept", self.eval("eval", "layers", *SPARSE, "--probe", "0")["heads"][0])
 
 
 class Others(unittest.TestCase):
@@ -306,7 +428,8 @@ class Others(unittest.TestCase):
         self.assertEqual(result["memory"]["weights_bytes"], sum(t["bytes"] for t in result["tensors"]))
 
     def test_help_is_short_and_on_stdout(self):
-        for verb in ([], ["run"], ["chat"], ["inspect"], ["tokenize"], ["detokenize"], ["eval", "ppl"], ["bench"], ["bench", "peak"], ["version"]):
+        for verb in ([], ["run"], ["chat"], ["inspect"], ["tokenize"], ["detokenize"], ["eval", "ppl"], ["eval", "kl"], ["eval", "curve"],
+                     ["eval", "layers"], ["map"], ["bench"], ["bench", "attention"], ["bench", "peak"], ["version"]):
             outcome = run(*verb, "--help")
             self.assertEqual((outcome.code, outcome.stderr), (0, ""), outcome)
             self.assertTrue(5 <= len(outcome.stdout.splitlines()) <= 45, outcome)
