@@ -120,6 +120,9 @@ class Engine {
   // `on_prefill` and `cancel` as above. kInterrupted when cancelled. Requires num_last >= 1.
   Result<ScoredText> score(std::span<const TokenId> ids, int64_t num_last,
                            const GenerateOptions& options);
+  // The same on `sequence`, which is emptied first and holds the text afterwards.
+  Result<ScoredText> score(Sequence& sequence, std::span<const TokenId> ids, int64_t num_last,
+                           const GenerateOptions& options);
 
   // Runs a text as a prompt twice, side by side, and hands over the logits of positions [begin,
   // end), each once, from any thread. Returns what the attention of `other` computed for the whole
