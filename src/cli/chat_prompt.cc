@@ -19,7 +19,7 @@ ChatPrompt::ChatPrompt(ChatTemplate chat_template, const Tokenizer& tokenizer)
     : template_(std::move(chat_template)), tokenizer_(&tokenizer) {}
 
 Result<ChatPrompt> ChatPrompt::create(const Metadata& metadata, const Tokenizer& tokenizer) {
-  if (!metadata.has(kTemplateKey)) {
+  if (!has_template(metadata)) {
     return fail(
         ErrorCode::kInvalidArgument,
         "model: expected a chat template, found none: this is a base model, which continues "
@@ -32,12 +32,18 @@ Result<ChatPrompt> ChatPrompt::create(const Metadata& metadata, const Tokenizer&
   return ChatPrompt(std::move(parsed).value(), tokenizer);
 }
 
-Result<std::vector<TokenId>> ChatPrompt::encode(const boost::json::array& messages) const {
+bool ChatPrompt::has_template(const Metadata& metadata) { return metadata.has(kTemplateKey); }
+
+Result<RenderedText> ChatPrompt::render(const boost::json::array& messages) const {
   ChatTemplateInput input;
   input.messages = messages;
   input.bos_token = piece_or_empty(*tokenizer_, tokenizer_->bos());
   input.eos_token = piece_or_empty(*tokenizer_, tokenizer_->eos());
-  TRY(const RenderedText rendered, template_.render(input));
+  return template_.render(input);
+}
+
+Result<std::vector<TokenId>> ChatPrompt::encode(const boost::json::array& messages) const {
+  TRY(const RenderedText rendered, render(messages));
   std::vector<TokenId> ids = tokenizer_->encode(rendered);
   const std::optional<TokenId> bos = tokenizer_->bos();
   if (tokenizer_->adds_bos() && bos && (ids.empty() || ids.front() != *bos)) {

@@ -21,7 +21,11 @@ class ChatPrompt {
   // `tokenizer` must outlive this.
   static Result<ChatPrompt> create(const Metadata& metadata, const Tokenizer& tokenizer);
 
-  // Ends where the answer begins. BOS comes first if the model wants it, once.
+  static bool has_template(const Metadata& metadata);
+
+  // Ends where the answer begins.
+  Result<RenderedText> render(const boost::json::array& messages) const;
+  // The same as ids. BOS comes first if the model wants it, once.
   Result<std::vector<TokenId>> encode(const boost::json::array& messages) const;
 
  private:

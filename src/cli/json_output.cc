@@ -7,6 +7,15 @@
 #include "base/utf8.h"
 
 namespace winnow {
+namespace {
+
+Error no_ids(std::string_view found, std::string_view key, const std::string& name) {
+  return fail(ErrorCode::kInvalidArgument,
+              "%s: expected an object with an array of token ids under \"%s\", found '%s'",
+              escaped(name).c_str(), std::string(key).c_str(), escaped(found, 60).c_str());
+}
+
+}  // namespace
 
 boost::json::string json_text(std::string_view bytes) {
   return boost::json::string(valid_utf8(bytes));
@@ -30,13 +39,17 @@ Result<std::vector<TokenId>> ids_from_json(std::string_view text, std::string_vi
                 shown_name.c_str(), escaped(text, 60).c_str(), error.message().c_str());
   }
   const boost::json::object* object = value.if_object();
-  const boost::json::value* found = object == nullptr ? nullptr : object->if_contains(key);
+  if (object == nullptr) return no_ids(text, key, name);
+  return ids_from_object(*object, key, vocab_size, name);
+}
+
+Result<std::vector<TokenId>> ids_from_object(const boost::json::object& object,
+                                             std::string_view key, int32_t vocab_size,
+                                             const std::string& name) {
+  const boost::json::value* found = object.if_contains(key);
   const boost::json::array* array = found == nullptr ? nullptr : found->if_array();
-  if (array == nullptr) {
-    return fail(ErrorCode::kInvalidArgument,
-                "%s: expected an object with an array of token ids under \"%s\", found '%s'",
-                shown_name.c_str(), std::string(key).c_str(), escaped(text, 60).c_str());
-  }
+  if (array == nullptr) return no_ids(boost::json::serialize(object), key, name);
+  const std::string shown_name = escaped(name);
   std::vector<TokenId> ids;
   ids.reserve(array->size());
   for (const boost::json::value& element : *array) {

@@ -1,6 +1,7 @@
 // JSON as the program prints it: always valid UTF-8, one line.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 #include <span>
 #include <string>
@@ -20,5 +21,9 @@ std::string json_line(const boost::json::value& value);
 // was found; ids must lie in [0, vocab_size).
 Result<std::vector<TokenId>> ids_from_json(std::string_view text, std::string_view key,
                                            int32_t vocab_size, const std::string& name);
+// The same of an object that is already parsed.
+Result<std::vector<TokenId>> ids_from_object(const boost::json::object& object,
+                                             std::string_view key, int32_t vocab_size,
+                                             const std::string& name);
 
 }  // namespace winnow

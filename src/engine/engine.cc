@@ -346,13 +346,19 @@ void Engine::Impl::run_generated_token(Sequence& sequence, TokenId token,
 
 Result<ScoredText> Engine::score(std::span<const TokenId> ids, int64_t num_last,
                                  const GenerateOptions& options) {
+  Sequence sequence(*impl_->kv);
+  return score(sequence, ids, num_last, options);
+}
+
+Result<ScoredText> Engine::score(Sequence& sequence, std::span<const TokenId> ids, int64_t num_last,
+                                 const GenerateOptions& options) {
   TRY_STATUS(impl_->check_prompt(ids));
   const size_t num_scored = std::min(static_cast<size_t>(num_last), ids.size());
   const auto vocab_size = static_cast<size_t>(impl_->model->config().vocab_size);
   ScoredText scored;
   scored.target_logprob.resize(num_scored - 1);
   scored.top1.resize(num_scored);
-  Sequence sequence(*impl_->kv);
+  sequence.truncate(0);
   size_t scored_rows = 0;  // of earlier chunks and of this one
   const auto score_rows = [&](const LogitRows& rows) {
     impl_->pool.run(rows.num_rows, [&](int64_t row, int) {

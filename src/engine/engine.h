@@ -128,6 +128,9 @@ class Engine {
   // `on_prefill` and `cancel` as above. kInterrupted when cancelled. Requires num_last >= 1.
   Result<ScoredText> score(std::span<const TokenId> ids, int64_t num_last,
                            const GenerateOptions& options);
+  // The same on `sequence`, which is emptied first and holds the text afterwards.
+  Result<ScoredText> score(Sequence& sequence, std::span<const TokenId> ids, int64_t num_last,
+                           const GenerateOptions& options);
 
   // Runs a text as a dense prompt and measures the second moments of its keys and queries.
   // `on_prefill` and `cancel` as above; kInterrupted when cancelled.

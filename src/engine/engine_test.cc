@@ -193,5 +193,21 @@ TEST_F(EngineTest, ScoringTheLastTokensGivesTheEndOfScoringAll) {
   }
 }
 
+TEST_F(EngineTest, AScoredSequenceServesThePromptThatGoesOn) {
+  std::vector<TokenId> ids = prompt_of(300);
+  const auto engine = engine_with({.chunk_tokens = 128, .context_tokens = 512, .num_contexts = 2});
+  const std::unique_ptr<Sequence> sequence = engine->new_sequence();
+  answer(*engine, *sequence, prompt_of(100), {.max_new_tokens = 2});
+  const auto scored = engine->score(*sequence, ids, 20, {});
+  ASSERT_TRUE(scored.ok());
+  EXPECT_EQ(scored->top1, engine->score(ids, 20, {})->top1);
+  ids.push_back(5);
+  ids.push_back(6);
+  const GenerateOptions options{.max_new_tokens = 4, .reuse = PrefixReuse::kExact};
+  const Generation after = answer(*engine, *sequence, ids, options);
+  EXPECT_EQ(after.reused_tokens, 300);
+  EXPECT_EQ(after.tokens, answer(*engine, *engine->new_sequence(), ids, options).tokens);
+}
+
 }  // namespace
 }  // namespace winnow

@@ -108,6 +108,24 @@ class Flags(BadInput):
         for value in ["0", "1", "-7", "x"]:
             self.refused(["eval", "ppl", "-m", MODEL, "-f", "x", "--tokens", value], USAGE, "--tokens: expected a whole number from 2")
 
+    def test_prompts_of_tasks_are_checked(self):
+        needle = ["eval", "needle", "-m", MODEL]
+        self.refused([*needle, "--lengths", "4096,1"], USAGE, "--lengths: expected a whole number from 256")
+        self.refused([*needle, "--needles", "0"], USAGE, "--needles: expected a whole number from 1 to 100")
+        self.refused([*needle, "-f", "a", "--ids", "b"], USAGE, "expected either -f or --ids, found both")
+        self.refused([*needle, "-f", "/dev/null"], USAGE, "/dev/null: expected some text, found none")
+        self.refused([*needle, "--ids", "/nonexistent"], BAD_FILE, "/nonexistent: expected a readable file")
+        self.refused([*needle, "--lengths", "400"], USAGE, "expected room for 10 needles of each kind, found 400 tokens")
+        self.refused([*needle, "--lengths", "400", "--needles", "1", "--svg", "/nonexistent/x"], USAGE, "--svg: expected a file to write")
+        self.refused([*needle, "--lengths", "2048", "--needles", "1", "-q"], RUNTIME, "maximum context length is 512")
+        for content in [b"", b"[]", b'{"ids": [1, 2]}', b'{"ids": [], "asked_after": [], "recalled_inside": []}', b'{"ids": [1], "asked_after": [], "recalled_inside": [{}]}']:
+            self.refused([*needle, "--ids", self.write(content, "needles.json")], USAGE, "needles.json: .*expected")
+        ruler = ["eval", "ruler", "-m", MODEL]
+        self.refused([*ruler, "--tasks", "vt,qa"], USAGE, "--tasks: expected some of all, niah_single_1, .*, found 'qa'")
+        self.refused([*ruler, "--tasks", ""], USAGE, "--tasks: expected some of .* found ''")
+        self.refused([*ruler, "--samples", "0"], USAGE, "--samples: expected a whole number from 1")
+        self.refused([*ruler, "--length", "300", "--tasks", "cwe"], USAGE, "cwe: expected room for [0-9]+ tokens of prompt and 120 of answer, found 300")
+
     def test_the_environment_is_checked_too(self):
         self.refused(["run", "-m", MODEL, "-p", "x"], USAGE, "WINNOW_THREADS.*found 'many'", env={"WINNOW_THREADS": "many"})
         self.refused(["run", "-m", MODEL, "-p", "x"], USAGE, "(?i)isa.*sse", env={"WINNOW_ISA": "sse"})

@@ -277,6 +277,71 @@ class Eval(unittest.TestCase):
         self.assertRegex(outcome.stdout.decode(), r"^perplexity \d+\.\d+ over \d+ tokens\n$")
 
 
+class Tasks(unittest.TestCase):
+    """Generated prompts are read by a model that knows nothing, but in a context long enough for them."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="winnow-tasks-")
+        cls.model = pathlib.Path(cls.folder.name) / "long.gguf"
+        cls.model.write_bytes(Gguf(MODEL).set("llama.context_length", U32, 2**13).build())
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_needles_are_counted_by_kind_length_and_depth(self):
+        svg = pathlib.Path(self.folder.name) / "map.svg"
+        result = run_json("eval", "needle", "-m", self.model, "--lengths", "1024,2048", "--seeds", "2", "--needles", "2", "--sparse-dense-tokens", "256",
+                          "--sparse-tau", "1", "--svg", svg, "--json", "-q")
+        self.assertEqual([(length["length"], length["prompts"]) for length in result["lengths"]], [(1024, 2), (2048, 2)])
+        for length in result["lengths"]:
+            self.assertEqual(length["dense"]["density"], 1)
+            self.assertTrue(0 < length["sparse"]["density"] < 1)
+            for attention in ("dense", "sparse"):
+                for kind in ("after", "inside"):
+                    count = length[attention][kind]
+                    self.assertEqual((count["needles"], count["digits"]), (4, 28))
+                    self.assertLessEqual(7 * count["exact"], count["digits_right"])
+        self.assertEqual(len(result["cells"]), 16)
+        for cell in result["cells"]:
+            self.assertEqual(set(cell), {"length", "prompt", "kind", "depth", "digits", "dense", "sparse"})
+            self.assertTrue(0 < cell["depth"] < 1)
+        self.assertEqual(xml.etree.ElementTree.parse(svg).getroot().tag, "{http://www.w3.org/2000/svg}svg")
+
+    def test_needles_are_found_alike_by_two_dense_runs(self):
+        args = ["eval", "needle", "-m", self.model, "--lengths", "1024", "--needles", "1", "--attention", "dense", "-q"]
+        for cell in run_json(*args, "--json")["cells"]:
+            self.assertEqual(cell["dense"], cell["sparse"])
+        self.assertRegex(run(*args).stdout.decode(), r"\n +1024 +1 +dense .*\n +1024 +1 +sparse .* 1\.000\n$")
+
+    def test_a_needle_prompt_is_read_from_a_file(self):
+        ids = list(range(40, 140)) + [50, 51]
+        prompt = {"ids": ids, "asked_after": [{"question_ids": [9, 8], "answer_ids": [60, 61, 62]}], "recalled_inside": [{"position": 100, "answer_ids": [50, 51]}]}
+        path = pathlib.Path(self.folder.name) / "needles.json"
+        path.write_text(json.dumps(prompt))
+        result = run_json("eval", "needle", "-m", self.model, "--ids", path, "--ids", path, "--json", "-q")
+        self.assertEqual((result["lengths"][0]["length"], result["lengths"][0]["prompts"]), (102, 2))
+        after, inside = result["cells"][:2]
+        self.assertEqual((after["kind"], after["digits"], after["prompt"]), ("after", 3, str(path)))
+        self.assertEqual((inside["kind"], inside["digits"]), ("inside", 2))
+        self.assertAlmostEqual(inside["depth"], 10 / 102)
+
+    def test_ruler_tasks_are_scored_with_intervals(self):
+        args = ["eval", "ruler", "-m", self.model, "--length", "2048", "--samples", "2", "--tasks", "vt,niah_single_1", "-q"]
+        result = run_json(*args, "--json")
+        self.assertEqual([(task["task"], task["samples"]) for task in result["tasks"]], [("vt", 2), ("niah_single_1", 2)])
+        self.assertEqual((result["all"]["tasks"], result["all"]["samples"]), (2, 4))
+        for task in result["tasks"] + [result["all"]]:
+            self.assertAlmostEqual(task["difference"], task["sparse"] - task["dense"])
+            self.assertTrue(task["low"] <= task["difference"] <= task["high"])
+        for sample in result["samples"]:
+            self.assertTrue(1800 < sample["tokens"] < 2048)
+            self.assertEqual(len(sample["references"]), 5 if sample["task"] == "vt" else 1)
+        self.assertEqual(run(*args).stdout, run(*args).stdout)
+        self.assertIn("niah_single_1", run(*args).stdout.decode())
+
+
 class Bench(unittest.TestCase):
     def test_rows_cover_prompts_answers_and_depths(self):
         rows = run_json("bench", "-m", MODEL, "-p", "16,32", "-n", "4", "-d", "0,64", "-r", "2", "-o", "json", "-q")
@@ -429,7 +494,7 @@ class Others(unittest.TestCase):
 
     def test_help_is_short_and_on_stdout(self):
         for verb in ([], ["run"], ["chat"], ["inspect"], ["tokenize"], ["detokenize"], ["eval", "ppl"], ["eval", "kl"], ["eval", "curve"],
-                     ["eval", "layers"], ["map"], ["bench"], ["bench", "attention"], ["bench", "peak"], ["version"]):
+                     ["eval", "layers"], ["eval", "needle"], ["eval", "ruler"], ["map"], ["bench"], ["bench", "attention"], ["bench", "peak"], ["version"]):
             outcome = run(*verb, "--help")
             self.assertEqual((outcome.code, outcome.stderr), (0, ""), outcome)
             self.assertTrue(5 <= len(outcome.stdout.splitlines()) <= 45, outcome)
