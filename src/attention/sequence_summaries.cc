@@ -8,7 +8,7 @@
 namespace winnow {
 namespace {
 
-// Keys that a basis is fitted on at most: more of them change little (2,048 are dense anyway).
+// Keys that a basis is fitted on at most: more of them change little.
 constexpr int32_t kBasisTokens = 2048;
 
 SketchBasis fit_basis(const KvLayerView& kv, std::span<const PageId> pages, int32_t num_tokens,

@@ -56,7 +56,7 @@ struct SparseLayer {
   int layer_idx = 0;
   const SparseRule* rule = nullptr;
   const SketchBasis* basis = nullptr;  // needed by kWinnow
-  std::span<const float> tau_factors;  // per query head; empty = 1
+  float tau = 0;                       // of kWinnow: a rule's, times its profile's factor
   SelectionObserver* observer = nullptr;
   // Takes the place of kWinnow's scores; null = none. The blocks left out then take no part.
   const GivenSelection* given = nullptr;

@@ -13,9 +13,9 @@ struct SparseProfile {
     int32_t kv_heads = 0;
     int32_t head_dim = 0;
     SketchMoments moments;
-    std::vector<float> tau_factors;  // per query head, multiply the rule's tau; empty = 1
   };
   std::vector<Layer> layers;  // one per layer of the model; those of window layers stay empty
+  float tau_factor = 1;       // multiplies a rule's tau
 };
 
 }  // namespace winnow

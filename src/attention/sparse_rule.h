@@ -18,11 +18,11 @@ enum class SparseRuleKind {
 struct SparseRule {
   SparseRuleKind kind = SparseRuleKind::kWinnow;
   bool correction = true;             // blocks that are not kept enter as one key each
-  int32_t dense_tokens = 2048;        // a prompt's first tokens, dense; a multiple of kPageTokens
+  int32_t dense_tokens = 1024;        // a prompt's first tokens, dense; a multiple of kPageTokens
   int32_t tail_tokens = kPageTokens;  // its last tokens, dense, at least so many
 
   // kWinnow: a block is kept where its share of a tile's attention reaches this.
-  float tau = 0.009F;
+  float tau = 0.0065F;
   int32_t sink_tokens = 64;    // first keys, always kept; a multiple of the block
   int32_t window_tokens = 64;  // keys up to the end of the tile's 64 positions; a multiple of 64
 

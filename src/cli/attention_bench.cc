@@ -88,7 +88,7 @@ class Operator {
   // By its own scores, or as `given`.
   AttentionStats sparse(SelectionObserver* observer, const GivenSelection* given) {
     const SparseLayer layer{
-        .rule = &rule_, .basis = basis_, .tau_factors = {}, .observer = observer, .given = given};
+        .rule = &rule_, .basis = basis_, .tau = rule_.tau, .observer = observer, .given = given};
     AttentionStats stats;
     sparse_prompt_attention(kernels_, attention_shape(), kv_, rows(), layer, pool_, scratch_,
                             stats);

@@ -23,7 +23,7 @@ void add_attention_flags(FlagSet& set, AttentionFlags& flags, AttentionHelp help
   set.choice("--attention", flags.attention, {"dense", "sparse", "auto"},
              "how long prompts attend [auto]");
   set.choice("--sparse-rule", flags.rule, {"winnow", "v2"}, "which blocks are kept [winnow]");
-  set.number("--sparse-tau", flags.tau, {0, 1}, "winnow: least share of a kept block [0.009]");
+  set.number("--sparse-tau", flags.tau, {0, 1}, "winnow: least share of a kept block [0.0065]");
   set.number("--sparse-alpha", flags.alpha, {0, 1}, "v2: least part of the best score [0.1]");
   detail();
   add_rule_size_flags(set, flags, help);
@@ -43,7 +43,7 @@ void add_rule_size_flags(FlagSet& set, AttentionFlags& flags, AttentionHelp help
               "winnow: nearest tokens, always kept [64]");
   detail();
   set.integer("--sparse-dense-tokens", flags.dense_tokens, {kPageTokens, kMaxTokens},
-              "first tokens of a prompt, dense [2048]");
+              "first tokens of a prompt, dense [1024]");
   detail();
   set.integer("--sparse-tail", flags.tail_tokens, {0, kMaxTokens},
               "last tokens of a prompt, dense [128]");

@@ -111,6 +111,7 @@ struct PromptRun {
   int64_t logits_begin = 0;  // positions from here on produce logits
   AttentionStats stats = {};
   ProfileCollector* profiled = nullptr;
+  const SparseProfile* profile = nullptr;
 };
 
 struct Engine::Impl {
@@ -122,6 +123,8 @@ struct Engine::Impl {
 
   Status check_prompt(std::span<const TokenId> prompt) const;
   void note_pages();
+  PromptRun new_run(Sequence& sequence, std::span<const TokenId> prompt,
+                    const GenerateOptions& options) const;
   Result<PromptRun> start_prompt(Engine& engine, Sequence& sequence,
                                  std::span<const TokenId> prompt, const GenerateOptions& options);
   Status prefill(Sequence& sequence, PromptRun& run, int64_t until, const GenerateOptions& options,
@@ -205,19 +208,26 @@ void Engine::Impl::note_pages() {
 }
 
 // Forgets what of the sequence does not serve the prompt.
-Result<PromptRun> Engine::Impl::start_prompt(Engine& engine, Sequence& sequence,
-                                             std::span<const TokenId> prompt,
-                                             const GenerateOptions& options) {
+PromptRun Engine::Impl::new_run(Sequence& sequence, std::span<const TokenId> prompt,
+                                const GenerateOptions& options) const {
   PromptRun run{.prompt = prompt,
                 .mode = PromptMode::of(options.sparse, std::ssize(prompt)),
                 .chunk_tokens = chunk_tokens,
                 .logits_begin = std::ssize(prompt)};
+  sequence.reuse(prompt, run.mode, options.reuse == PrefixReuse::kExact);
+  return run;
+}
+
+Result<PromptRun> Engine::Impl::start_prompt(Engine& engine, Sequence& sequence,
+                                             std::span<const TokenId> prompt,
+                                             const GenerateOptions& options) {
+  PromptRun run = new_run(sequence, prompt, options);
   const bool wants_profile =
       run.mode.has_sparse_rows() && run.mode.rule->kind == SparseRuleKind::kWinnow;
   if (wants_profile && profile_source) {
     TRY(profile, std::exchange(profile_source, nullptr)(engine));
   }
-  sequence.reuse(prompt, run.mode, options.reuse == PrefixReuse::kExact);
+  run.profile = profile ? &*profile : nullptr;
   return run;
 }
 
@@ -238,7 +248,7 @@ Status Engine::Impl::prefill(Sequence& sequence, PromptRun& run, int64_t until,
   const SparsePrompt sparse{.rule = run.mode.rule ? &*run.mode.rule : nullptr,
                             .end = run.mode.sparse_end,
                             .summaries = &sequence.summaries(),
-                            .profile = profile ? &*profile : nullptr,
+                            .profile = run.profile,
                             .observer = options.observer};
   while (sequence.size() < until) {
     if (is_cancelled(options)) return fail(ErrorCode::kInterrupted, "cancelled during the prompt");

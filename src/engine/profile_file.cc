@@ -20,7 +20,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "files are little-endian");
 
 constexpr std::string_view kMagic = "WINPROF1";
-constexpr uint32_t kMaxTauFactors = 1U << 16;
 
 uint64_t fnv1a(std::string_view bytes, uint64_t hash = 0xcbf29ce484222325U) {
   for (const char byte : bytes) {
@@ -100,21 +99,17 @@ Result<SparseProfile::Layer> read_layer(Reader& reader, const LayerConfig& confi
                                         const std::string& path) {
   const auto kv_heads = reader.take<uint32_t>();
   const auto head_dim = reader.take<uint32_t>();
-  const auto num_factors = reader.take<uint32_t>();
-  const bool unused = kv_heads == 0 && head_dim == 0 && num_factors == 0;
+  const bool unused = kv_heads == 0 && head_dim == 0;
   const bool fits = kv_heads == static_cast<uint32_t>(config.kv_heads) &&
-                    head_dim == static_cast<uint32_t>(config.head_dim) &&
-                    (num_factors == 0 || num_factors == static_cast<uint32_t>(config.heads));
-  if (!unused && (!fits || num_factors > kMaxTauFactors)) {
+                    head_dim == static_cast<uint32_t>(config.head_dim);
+  if (!unused && !fits) {
     return corrupt(path, "the heads and widths of the model's layers", "others");
   }
   const uint64_t numbers = uint64_t{kv_heads} * head_dim * head_dim;
   SparseProfile::Layer layer;
   layer.moments.keys = reader.floats(numbers);
   layer.moments.queries = reader.floats(numbers);
-  layer.tau_factors = reader.floats(num_factors);
-  if (!all_finite(layer.moments.keys) || !all_finite(layer.moments.queries) ||
-      !all_finite(layer.tau_factors)) {
+  if (!all_finite(layer.moments.keys) || !all_finite(layer.moments.queries)) {
     return corrupt(path, "finite numbers", "NaN or infinity");
   }
   return layer;
@@ -142,11 +137,10 @@ Status save_profile(const SparseProfile& profile, uint64_t fingerprint, const st
   for (const SparseProfile::Layer& layer : profile.layers) {
     writer.put(static_cast<uint32_t>(layer.kv_heads));
     writer.put(static_cast<uint32_t>(layer.head_dim));
-    writer.put(static_cast<uint32_t>(layer.tau_factors.size()));
     writer.put(layer.moments.keys);
     writer.put(layer.moments.queries);
-    writer.put(layer.tau_factors);
   }
+  writer.put(profile.tau_factor);
   writer.put(fnv1a(writer.bytes()));
 
   const std::string unfinished = path + "." + std::to_string(getpid());
@@ -186,6 +180,10 @@ Result<SparseProfile> load_profile(const std::string& path, const Model& model) 
   for (const LayerConfig& config : layers) {
     TRY(SparseProfile::Layer layer, read_layer(reader, config, path));
     profile.layers.push_back(std::move(layer));
+  }
+  profile.tau_factor = reader.take<float>();
+  if (!(profile.tau_factor > 0 && profile.tau_factor <= 1e6F)) {
+    return corrupt(path, "a factor of tau above 0", "another number");
   }
   if (!reader.complete()) return corrupt(path, "its end after the last layer", "another size");
   return profile;

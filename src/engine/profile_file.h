@@ -1,8 +1,8 @@
 // Profile files: a model's SparseProfile on disk, with a checksum. Layout, little-endian:
 //   8 bytes "WINPROF1", u64 fingerprint of the model, u32 number of layers,
-//   per layer: u32 kv_heads, u32 head_dim, u32 tau factors (all zero for a layer without moments),
-//     f32 keys [kv_heads][head_dim][head_dim], f32 queries likewise, f32 tau factors,
-//   u64 FNV-1a hash of everything before it.
+//   per layer: u32 kv_heads, u32 head_dim (both zero for a layer without moments),
+//     f32 keys [kv_heads][head_dim][head_dim], f32 queries likewise,
+//   f32 tau factor, u64 FNV-1a hash of everything before it.
 #pragma once
 
 #include <cstdint>

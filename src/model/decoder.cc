@@ -38,6 +38,11 @@ StepRows count_rows(std::span<const StepSequence> step) {
   return rows;
 }
 
+// Numbers in the sketch of a key: 3 of 16 dims. On 8,192 tokens of code, Qwen2.5-Coder-0.5B, at an
+// effective density of 0.263, the divergence is 0.0046 with 12 of 64 dims, 0.0052 with 16, and with
+// 8 at 0.249 it is 0.0102.
+int sketch_rank(int head_dim) { return std::max(4, head_dim * 3 / 16 / 4 * 4); }
+
 AttentionShape attention_shape(const LayerConfig& layer) {
   return {.heads = layer.heads,
           .scale = layer.attention_scale,
@@ -53,7 +58,7 @@ std::vector<KvLayout> kv_layouts(const ModelConfig& config, KvDType dtype) {
     layouts.push_back({.kv_heads = layer.kv_heads,
                        .head_dim = layer.head_dim,
                        .dtype = dtype,
-                       .sketch_rank = layer.head_dim / 4});
+                       .sketch_rank = sketch_rank(layer.head_dim)});
   }
   return layouts;
 }
@@ -288,7 +293,7 @@ void Decoder::Impl::attend_prompt(size_t layer_idx, const StepSequence& sequence
         .layer_idx = layer,
         .rule = sparse->rule,
         .basis = basis,
-        .tau_factors = profile == nullptr ? std::span<const float>() : profile->tau_factors,
+        .tau = sparse->rule->tau * (sparse->profile == nullptr ? 1 : sparse->profile->tau_factor),
         .observer = sparse->observer};
     sparse_prompt_attention(kernels, shape, kv, part(sparse_begin, sparse_end), how, *pool,
                             attention_scratch, stats);
