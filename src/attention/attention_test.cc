@@ -246,6 +246,112 @@ TEST_P(AttentionOnEachIsa, NothingIsAllocatedOnceTheScratchHasGrown) {
   EXPECT_EQ(scratch.pieces.data(), pieces);
 }
 
+// One tile of rows that see whole steps of 32 tokens from anywhere.
+class StepTile {
+ public:
+  StepTile(const KernelTable& kernels, const AttentionCase& c, int queries)
+      : kernels_(kernels),
+        c_(c),
+        scratch_(static_cast<size_t>(
+            kernels.attention->scratch_bytes(queries * c.shape().group, c.shape().head_dim))),
+        out_(static_cast<size_t>(queries * c.row_floats())) {
+    const AttentionShape shape = c.attention();
+    tile_ = {.q = c.query(first_position(queries), 0),
+             .out = out_.data(),
+             .query_stride = c.row_floats(),
+             .queries = queries,
+             .group = c.shape().group,
+             .head_dim = c.shape().head_dim,
+             .first_position = first_position(queries),
+             .dtype = c.shape().dtype,
+             .scale = shape.scale,
+             .soft_cap = shape.soft_cap,
+             .scratch = scratch_.data()};
+    kernels.attention->begin(tile_);
+  }
+
+  int first_position(int queries) const { return c_.shape().tokens - queries; }
+
+  // Steps by their number in the sequence, visited together.
+  void visit_steps(std::span<const int> steps) {
+    std::vector<AttentionStep> visited;
+    for (const int step : steps) {
+      const AttentionBlock block = block_of(step);
+      visited.push_back({block.k, block.v, block.begin_token});
+    }
+    kernels_.attention->visit_steps(tile_, visited.data(), static_cast<int32_t>(visited.size()));
+  }
+  void visit_one_by_one(std::span<const int> steps) {
+    for (const int step : steps) kernels_.attention->visit(tile_, block_of(step));
+  }
+  std::vector<float> finish() {
+    kernels_.attention->finish(tile_);
+    return out_;
+  }
+
+ private:
+  AttentionBlock block_of(int step) const {
+    const int token = step * kStepTokens;
+    const KvLayout& layout = c_.kv().layout;
+    const std::byte* page = c_.kv().page(c_.pages()[static_cast<size_t>(token / kPageTokens)]);
+    return {.k = page + layout.k_offset(0),
+            .v = page + layout.v_offset(0),
+            .position = token / kPageTokens * kPageTokens,
+            .begin_token = token % kPageTokens,
+            .end_token = token % kPageTokens + kStepTokens};
+  }
+
+  const KernelTable& kernels_;
+  const AttentionCase& c_;
+  AlignedBuffer<std::byte> scratch_;
+  std::vector<float> out_;
+  AttentionTile tile_;
+};
+
+TEST_P(AttentionOnEachIsa, StepsFromAnyPagesAddWhatVisitsOfTheSameTokensAdd) {
+  // Fifteen steps of the four pages before the tile's own, in no order.
+  const std::vector<int> order = {9, 3, 14, 0, 11, 1, 7, 15, 4, 2, 13, 6, 10, 5, 12};
+  for (const CaseShape& shape :
+       {CaseShape{.tokens = 640, .group = 1}, CaseShape{.tokens = 640, .group = 3, .head_dim = 80},
+        CaseShape{.tokens = 640, .group = 7, .head_dim = 16, .dtype = KvDType::kF16},
+        CaseShape{.tokens = 640, .group = 2, .head_dim = 128, .soft_cap = 8},
+        CaseShape{.tokens = 640, .group = 1, .head_dim = 256}}) {
+    SCOPED_TRACE(shape.name());
+    AttentionCase c(shape, 10);
+    c.write(kernels(), 0, shape.tokens);
+    for (const int queries : {1, 5, 16}) {
+      StepTile one_by_one(kernels(), c, queries);
+      one_by_one.visit_one_by_one(order);
+      const std::vector<float> want = one_by_one.finish();
+      for (const size_t at_once : {1, 2, 3, 4}) {
+        StepTile together(kernels(), c, queries);
+        for (size_t i = 0; i < order.size(); i += at_once) {
+          together.visit_steps(std::span(order).subspan(i, std::min(at_once, order.size() - i)));
+        }
+        const std::vector<float> got = together.finish();
+        for (int query = 0; query < queries; query += 4) {
+          for (int head = 0; head < shape.group; ++head) {
+            AttentionCase::ExpectedRow row(c, together.first_position(queries) + query, head,
+                                           product_epsilon(GetParam(), shape.dtype));
+            for (const int step : order) {
+              for (int i = 0; i < kStepTokens; ++i) row.add_token(step * kStepTokens + i);
+            }
+            const auto expected = row.result();
+            const int64_t first = query * c.row_floats() + int64_t{head} * shape.head_dim;
+            for (int dim = 0; dim < shape.head_dim; ++dim) {
+              const auto& [value, bound] = expected[static_cast<size_t>(dim)];
+              const auto idx = static_cast<size_t>(first + dim);
+              ASSERT_NEAR(got[idx], value, bound) << at_once << " at once, query " << query;
+              ASSERT_NEAR(want[idx], value, bound) << "one by one, query " << query;
+            }
+          }
+        }
+        if (at_once == 1) expect_same_bits(got, want);
+      }
+    }
+  }
+}
+
 // Bit patterns: every class of number, ties, both ends of each format's range.
 std::vector<float> awkward_numbers() {
   std::vector<float> values = {0.0F,     -0.0F,   1.0F,     65504.0F,  65519.9F, 65520.0F,

@@ -1,6 +1,7 @@
 #include "cli/attention_comparison.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/interrupt.h"
 #include "cli/progress_line.h"
@@ -35,7 +36,12 @@ Result<AttentionComparison> compare_attention(const LoadedModel& loaded,
       loaded.engine->compare(ids, positions.begin, positions.end, dense, other,
                              [&](const LogitPair& pair) { divergence.add(pair); }));
   progress.finish();
-  return AttentionComparison{divergence.report(), stats};
+  const DivergenceReport report = divergence.report();
+  if (!std::isfinite(report.mean_kl)) {
+    return fail(ErrorCode::kNumerical,
+                "logits of the text: expected finite numbers, found NaN or infinity");
+  }
+  return AttentionComparison{report, stats};
 }
 
 }  // namespace winnow

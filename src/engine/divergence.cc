@@ -27,7 +27,7 @@ double kl_of(const LogitPair& pair, double reference_norm, double other_norm) {
     const double log_p = pair.reference[i] - reference_norm;
     kl += std::exp(log_p) * (log_p - (pair.other[i] - other_norm));
   }
-  return std::max(0.0, kl);
+  return kl < 0 ? 0 : kl;  // not a maximum: NaN stays
 }
 
 }  // namespace
@@ -68,7 +68,9 @@ DivergenceReport Divergence::report() const {
     agreed += position.same_top1 ? 1 : 0;
   }
   const auto count = static_cast<double>(positions_.size());
-  std::sort(kls.begin(), kls.end());
+  // NaN counts as the largest.
+  std::sort(kls.begin(), kls.end(),
+            [](double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); });
   report.mean_kl /= count;
   report.p99_kl = kls[kls.size() * 99 / 100];
   report.top1_agreement = static_cast<double>(agreed) / count;

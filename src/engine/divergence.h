@@ -15,7 +15,7 @@ double kl_divergence(std::span<const float> reference, std::span<const float> ot
 
 struct DivergenceReport {
   int64_t num_positions = 0;
-  double mean_kl = 0;  // of KL(reference || other), in nats
+  double mean_kl = 0;  // of KL(reference || other), in nats; NaN if a logit is
   double p99_kl = 0;
   double top1_agreement = 0;        // share of positions with the same likeliest token
   double reference_perplexity = 0;  // of the text's own next tokens

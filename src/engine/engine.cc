@@ -425,15 +425,17 @@ Result<ComparedAttention> Engine::compare(std::span<const TokenId> ids, int64_t 
   Sequence other_sequence(*impl_->kv);
   TRY(PromptRun reference_run, impl_->start_prompt(*this, reference_sequence, ids, reference));
   TRY(PromptRun other_run, impl_->start_prompt(*this, other_sequence, ids, other));
+  // Whole pages at a time: a sparse tile chooses its blocks for all its rows together, and the
+  // logits of one page are kept, not those of the whole text.
+  const int64_t first_page = begin / kPageTokens * kPageTokens;
   const auto ignore = [](const LogitRows&) {};
-  TRY_STATUS(impl_->prefill(reference_sequence, reference_run, begin, reference, ignore));
-  TRY_STATUS(impl_->prefill(other_sequence, other_run, begin, other, ignore));
-
-  // Side by side, a page at a time: the logits of one page are kept, not those of the whole text.
+  TRY_STATUS(impl_->prefill(reference_sequence, reference_run, first_page, reference, ignore));
+  TRY_STATUS(impl_->prefill(other_sequence, other_run, first_page, other, ignore));
   std::vector<float> kept(static_cast<size_t>(kPageTokens) * vocab_size);
   while (reference_sequence.size() < end) {
-    const int64_t first = reference_sequence.size();
-    const int64_t until = std::min(end, (first / kPageTokens + 1) * kPageTokens);
+    const int64_t page_begin = reference_sequence.size();
+    const int64_t page_end = std::min(std::ssize(ids), page_begin + kPageTokens);
+    const int64_t first = std::max(begin, page_begin);
     reference_run.logits_begin = other_run.logits_begin = first;
     const auto row_at = [&](int64_t row) {
       return std::span(kept).subspan(static_cast<size_t>(row) * vocab_size, vocab_size);
@@ -443,15 +445,16 @@ Result<ComparedAttention> Engine::compare(std::span<const TokenId> ids, int64_t 
                   row_at(rows.row_idx).data());
     };
     const auto pair_up = [&](const LogitRows& rows) {
-      impl_->pool.run(rows.num_rows, [&](int64_t row, int) {
+      const int64_t wanted = std::min(rows.num_rows, end - first - rows.row_idx);
+      impl_->pool.run(std::max<int64_t>(0, wanted), [&](int64_t row, int) {
         const int64_t row_idx = rows.row_idx + row;
         on_pair({first + row_idx,
                  row_at(row_idx),
                  {rows.values + static_cast<size_t>(row) * vocab_size, vocab_size}});
       });
     };
-    TRY_STATUS(impl_->prefill(reference_sequence, reference_run, until, reference, keep));
-    TRY_STATUS(impl_->prefill(other_sequence, other_run, until, other, pair_up));
+    TRY_STATUS(impl_->prefill(reference_sequence, reference_run, page_end, reference, keep));
+    TRY_STATUS(impl_->prefill(other_sequence, other_run, page_end, other, pair_up));
   }
   reference_run.logits_begin = other_run.logits_begin = std::ssize(ids);
   TRY_STATUS(impl_->prefill(reference_sequence, reference_run, std::ssize(ids), reference, ignore));

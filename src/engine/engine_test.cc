@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <cmath>
+
 #include "engine/sequence.h"
 #include "support/golden.h"
 
@@ -207,6 +212,158 @@ TEST_F(EngineTest, AScoredSequenceServesThePromptThatGoesOn) {
   const Generation after = answer(*engine, *sequence, ids, options);
   EXPECT_EQ(after.reused_tokens, 300);
   EXPECT_EQ(after.tokens, answer(*engine, *engine->new_sequence(), ids, options).tokens);
+}
+
+// Rules whose tiles drop blocks of prompts that the small models can take: rows 128 to 383 of 500
+// are sparse.
+constexpr SparseRule kSmallWinnow{.dense_tokens = 128, .tail_tokens = 64, .tau = 0.3F};
+constexpr SparseRule kSmallV2{.kind = SparseRuleKind::kV2,
+                              .dense_tokens = 128,
+                              .tail_tokens = 64,
+                              .alpha = 1,
+                              .sink_blocks = 0,
+                              .window_blocks = 1,
+                              .dense_layers = 0};
+
+class SparseEngineTest : public EngineTest, public testing::WithParamInterface<std::string> {
+ protected:
+  void SetUp() override {
+    const std::string file = GetParam();
+    const bool is_tiny = file.find("tiny/") == 0;
+    is_real_ = !is_tiny;
+    const std::string path = is_tiny ? test::golden_path(file) : test::model_path(file);
+    SKIP_WITHOUT_MODEL(path);
+    model_ = std::move(Model::load(path)).value();
+  }
+  std::unique_ptr<Engine> engine(int chunk, int threads, int num_contexts = 1) const {
+    return std::move(Engine::create(model_, {.num_threads = threads,
+                                             .chunk_tokens = chunk,
+                                             .context_tokens = 512,
+                                             .num_contexts = num_contexts}))
+        .value();
+  }
+
+  // A real model takes longer: one rule is enough.
+  std::vector<SparseRule> rules() const {
+    if (is_real_) return {kSmallWinnow};
+    return {kSmallWinnow, kSmallV2};
+  }
+
+  bool is_real_ = false;
+  std::shared_ptr<const Model> model_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Models, SparseEngineTest,
+                         testing::Values("tiny/llama-untied.gguf", "tiny/llama-group3.gguf",
+                                         "tiny/qwen2-bias.gguf", "tiny/qwen3-qk-norm.gguf",
+                                         "tiny/gemma3-period.gguf",
+                                         "smollm2-135m-instruct-q4_1.gguf"),
+                         [](const auto& model) {
+                           std::string name = model.param.substr(model.param.find('/') + 1);
+                           for (char& c : name) {
+                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+                           }
+                           return name;
+                         });
+
+TEST_P(SparseEngineTest, NeitherChunksNorThreadsChangeALogit) {
+  const std::vector<TokenId> ids = prompt_of(500);
+  for (const SparseRule& rule : rules()) {
+    const GenerateOptions options{.sparse = rule};
+    const auto want = engine(512, 1)->score(ids, 300, options);
+    ASSERT_TRUE(want.ok());
+    EXPECT_LT(want->attention.density(), 1);
+    for (const auto& [chunk, threads] : {std::pair{128, 2}, {256, 1}, {384, 3}}) {
+      const auto got = engine(chunk, threads)->score(ids, 300, options);
+      ASSERT_TRUE(got.ok());
+      EXPECT_EQ(got->target_logprob, want->target_logprob)
+          << "chunk " << chunk << ", threads " << threads;
+      EXPECT_EQ(got->attention.kept_pairs, want->attention.kept_pairs);
+      if (is_real_) break;
+    }
+  }
+}
+
+TEST_P(SparseEngineTest, ExactReuseAnswersAsAFreshRun) {
+  for (const SparseRule& rule : rules()) {
+    const GenerateOptions options{
+        .max_new_tokens = 3, .reuse = PrefixReuse::kExact, .sparse = rule};
+    GenerateOptions dense = options;
+    dense.sparse.reset();
+    const auto fresh_engine = engine(256, 1);
+    const auto reusing = engine(384, 1);
+    const auto sequence = reusing->new_sequence();
+    struct Prompt {
+      size_t length;
+      size_t parts_at;  // from what went before
+      const GenerateOptions* options;
+    };
+    std::vector<Prompt> prompts = {{250, 500, &options}, {500, 500, &options}, {501, 500, &options},
+                                   {440, 500, &options}, {500, 300, &options}, {500, 300, &dense},
+                                   {500, 500, &options}, {499, 200, &options}};
+    if (is_real_) prompts = {{500, 500, &options}, {501, 500, &options}};
+    for (const Prompt& prompt : prompts) {
+      SCOPED_TRACE(testing::Message() << prompt.length << " tokens, parted at " << prompt.parts_at);
+      std::vector<TokenId> tokens = prompt_of(prompt.length);
+      if (prompt.parts_at < prompt.length) tokens[prompt.parts_at] = 3;
+      const Generation got = answer(*reusing, *sequence, tokens, *prompt.options);
+      const Generation fresh =
+          answer(*fresh_engine, *fresh_engine->new_sequence(), tokens, *prompt.options);
+      EXPECT_EQ(got.tokens, fresh.tokens);
+      if (prompt.length == 501) {
+        EXPECT_EQ(got.reused_tokens, 500);
+      }
+    }
+  }
+}
+
+TEST_P(SparseEngineTest, ComparingDenseWithDenseFindsNoDifference) {
+  if (is_real_) GTEST_SKIP() << "the small models cover it";
+  const std::vector<TokenId> ids = prompt_of(500);
+  std::atomic<int64_t> pairs = 0;
+  const auto attention = engine(256, 2, 2)->compare(ids, 200, 400, {}, {}, [&](const LogitPair& p) {
+    ++pairs;
+    EXPECT_TRUE(std::equal(p.reference.begin(), p.reference.end(), p.other.begin()));
+  });
+  ASSERT_TRUE(attention.ok());
+  EXPECT_EQ(pairs, 200);
+  EXPECT_EQ(attention->other.density(), 1);
+}
+
+// log p of a token as Engine::score computes it.
+float logprob_of(std::span<const float> logits, TokenId token) {
+  const float top = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit - top));
+  return static_cast<float>(static_cast<double>(logits[static_cast<size_t>(token)] - top) -
+                            std::log(sum));
+}
+
+// Positions may begin and end anywhere; the rows are those of a run of the whole text.
+TEST_P(SparseEngineTest, ComparedRowsAreThoseOfARunOfTheWholeText) {
+  if (is_real_) GTEST_SKIP() << "the small models cover it";
+  const std::vector<TokenId> ids = prompt_of(500);
+  for (const SparseRule& rule : rules()) {
+    const GenerateOptions sparse{.sparse = rule};
+    const auto scored = engine(512, 2)->score(ids, 500, sparse);
+    ASSERT_TRUE(scored.ok());
+    for (const auto& [begin, end] : {std::pair{213, 355}, {256, 384}, {250, 251}, {411, 499}}) {
+      SCOPED_TRACE(testing::Message() << "positions " << begin << " to " << end);
+      std::vector<std::atomic<int>> seen(500);
+      const auto attention =
+          engine(256, 2, 2)->compare(ids, begin, end, {}, sparse, [&](const LogitPair& pair) {
+            const auto at = static_cast<size_t>(pair.position);
+            ++seen[at];
+            EXPECT_EQ(scored->target_logprob[at], logprob_of(pair.other, ids[at + 1]))
+                << "position " << at;
+          });
+      ASSERT_TRUE(attention.ok());
+      EXPECT_EQ(attention->other.kept_pairs, scored->attention.kept_pairs);
+      for (int position = 0; position < 500; ++position) {
+        ASSERT_EQ(seen[static_cast<size_t>(position)], begin <= position && position < end);
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -163,6 +163,12 @@ inline __m512i emulated_setzero_si512() { return emulated_set1_epi32(0); }
 inline __m512i emulated_add_epi32(__m512i a, __m512i b) {
   return each_lane<uint32_t>(a, b, [](uint32_t x, uint32_t y) { return x + y; });
 }
+inline __m512i emulated_sub_epi32(__m512i a, __m512i b) {
+  return each_lane<uint32_t>(a, b, [](uint32_t x, uint32_t y) { return x - y; });
+}
+inline __m512i emulated_max_epi32(__m512i a, __m512i b) {
+  return each_lane<int32_t>(a, b, [](int32_t x, int32_t y) { return x > y ? x : y; });
+}
 inline __m512i emulated_and_si512(__m512i a, __m512i b) {
   return each_lane<uint32_t>(a, b, [](uint32_t x, uint32_t y) { return x & y; });
 }
@@ -194,6 +200,18 @@ inline __m512i emulated_dpwssd_epi32(__m512i sum, __m512i a, __m512i b) {
   return make_lanes<__m512i, uint32_t>([&](int i) {
     const auto product = [&](int at) { return static_cast<uint32_t>(x.at[at] * y.at[at]); };
     return c.at[i] + product(2 * i) + product(2 * i + 1);
+  });
+}
+// Each lane of `sum` gains the products of four neighbouring bytes, those of `a` unsigned; it
+// wraps.
+inline __m512i emulated_dpbusd_epi32(__m512i sum, __m512i a, __m512i b) {
+  const auto x = lanes<uint8_t>(a);
+  const auto y = lanes<int8_t>(b);
+  const auto c = lanes<uint32_t>(sum);
+  return make_lanes<__m512i, uint32_t>([&](int i) {
+    uint32_t total = c.at[i];
+    for (int at = 4 * i; at < 4 * i + 4; ++at) total += static_cast<uint32_t>(x.at[at] * y.at[at]);
+    return total;
   });
 }
 

@@ -27,6 +27,7 @@ struct CaseShape {
   int window = 0;
   float soft_cap = 0;
   KvDType dtype = KvDType::kBf16;
+  int sketch_rank = 0;
 
   int heads() const { return kv_heads * group; }
   std::string name() const {
@@ -40,19 +41,21 @@ struct CaseShape {
 class AttentionCase {
  public:
   AttentionCase(const CaseShape& shape, uint32_t seed) : shape_(shape), rng_(seed) {
-    std::normal_distribution<float> normal;
     q_ = random(shape.heads(), 1.5F);
     k_ = random(shape.kv_heads, 1.5F);
     v_ = random(shape.kv_heads, 1.0F);
     const int num_pages = (shape.tokens + kPageTokens - 1) / kPageTokens;
-    const KvLayout layout{
-        .kv_heads = shape.kv_heads, .head_dim = shape.head_dim, .dtype = shape.dtype};
+    const KvLayout layout{.kv_heads = shape.kv_heads,
+                          .head_dim = shape.head_dim,
+                          .dtype = shape.dtype,
+                          .sketch_rank = shape.sketch_rank};
     store_ = std::move(KvStore::create(std::span(&layout, 1), num_pages + 3)).value();
     for (int i = 0; i < num_pages; ++i) pages_.push_back(*store_->take());
     std::shuffle(pages_.begin(), pages_.end(), rng_);
   }
 
   const CaseShape& shape() const { return shape_; }
+  std::vector<float>& q() { return q_; }
   std::vector<float>& k() { return k_; }
   std::vector<float>& v() { return v_; }
   std::span<const PageId> pages() const { return pages_; }
@@ -102,57 +105,127 @@ class AttentionCase {
     double bound;
   };
 
-  // Output of one query head at one position, in double from the numbers as stored, with the error
-  // that an f32 computation may have. `product_epsilon` is the relative rounding of the operands of
-  // the products.
-  std::vector<Expected> expected(int position, int head, double product_epsilon) const {
-    const int dims = shape_.head_dim;
-    const int kv_head = head / shape_.group;
-    const AttentionShape attention_shape = attention();
-    const double cap = shape_.soft_cap;
-    const int first = shape_.window > 0 ? std::max(0, position - shape_.window + 1) : 0;
-    const float* q = q_.data() + position * row_floats() + int64_t{head} * dims;
-    constexpr double kEpsilon = 0x1p-24;
-    std::vector<double> logits;
-    double logit_error = 0;
-    double max = -INFINITY;
-    for (int token = first; token <= position; ++token) {
+  // What one query head at one position attends to, collected key by key, in double from the
+  // numbers as stored, with the error that an f32 computation may have. `product_epsilon` is the
+  // relative rounding of the operands of the products.
+  class ExpectedRow {
+   public:
+    ExpectedRow(const AttentionCase& c, int position, int head, double product_epsilon)
+        : c_(c),
+          q_(c.query(position, head)),
+          kv_head_(head / c.shape_.group),
+          product_epsilon_(product_epsilon) {}
+
+    void add_token(int token) {
+      const double cap = c_.shape_.soft_cap;
+      const Dot dot = dot_with(token, 1, product_epsilon_);
+      Key key{cap > 0 ? cap * std::tanh(dot.value / cap) : dot.value, {}, {}};
+      logit_error_ = std::max(logit_error_, dot.error + (cap > 0 ? cap * 1e-6 : 0));
+      add(std::move(key), token, 1);
+    }
+    // Tokens [first, first + count) as one key: their mean key and value, with their number as
+    // weight. It bypasses the soft cap.
+    void add_mean(int first, int count) {
+      const Dot dot = dot_with(first, count, 0);
+      logit_error_ = std::max(logit_error_, dot.error + 4 * kEpsilon);
+      add({dot.value + std::log(count), {}, {}}, first, count);
+    }
+    // Sum of exp(logit) over what was added, and a bound of its relative error.
+    double mass() const {
+      double sum = 0;
+      for (const Key& key : keys_) sum += std::exp(key.logit);
+      return sum;
+    }
+    double relative_error() const {
+      // Every weight is wrong by the logits' errors, the exponential's and its own rounding; a sum
+      // of n terms in f32 adds n roundings at most, and so does the mean of n.
+      const auto count = static_cast<double>(keys_.size());
+      return std::expm1(2 * logit_error_) * 2 + (2 * count + 60) * kEpsilon + 1e-6 +
+             2 * product_epsilon_ + 2 * kPageTokens * kEpsilon * (has_means_ ? 1 : 0);
+    }
+    std::vector<Expected> result() const {
+      double max = -INFINITY;
+      for (const Key& key : keys_) max = std::max(max, key.logit);
+      double sum = 0;
+      for (const Key& key : keys_) sum += std::exp(key.logit - max);
+      std::vector<Expected> out(static_cast<size_t>(c_.shape_.head_dim));
+      for (const Key& key : keys_) {
+        const double weight = std::exp(key.logit - max) / sum;
+        for (size_t dim = 0; dim < out.size(); ++dim) {
+          out[dim].value += weight * key.value[dim];
+          out[dim].bound += weight * key.magnitude[dim];
+        }
+      }
+      for (Expected& expected : out) expected.bound *= relative_error();
+      return out;
+    }
+
+   private:
+    static constexpr double kEpsilon = 0x1p-24;
+    struct Key {
+      double logit;
+      std::vector<double> value;
+      std::vector<double> magnitude;  // mean of the values' magnitudes
+    };
+    struct Dot {
+      double value;
+      double error;
+    };
+
+    // scale * q . (mean of keys), with roundings of the means, the sum, the scale and the change to
+    // log2.
+    Dot dot_with(int first, int count, double product_epsilon) const {
       double dot = 0;
       double magnitude = 0;
-      for (int dim = 0; dim < dims; ++dim) {
-        const double product = double{q[dim]} * stored(k_, token, kv_head, dim);
-        dot += product;
-        magnitude += std::abs(product);
+      for (int token = first; token < first + count; ++token) {
+        for (int dim = 0; dim < c_.shape_.head_dim; ++dim) {
+          const double product = double{q_[dim]} * c_.stored_k(token, kv_head_, dim) / count;
+          dot += product;
+          magnitude += std::abs(product);
+        }
       }
-      const double logit = dot * attention_shape.scale;
-      // Roundings of the sum, of the scale and of the change to log2.
-      double error = magnitude * attention_shape.scale * ((dims + 8) * kEpsilon + product_epsilon);
-      if (cap > 0) error += cap * 1e-6;
-      logit_error = std::max(logit_error, error);
-      logits.push_back(cap > 0 ? cap * std::tanh(logit / cap) : logit);
-      max = std::max(max, logits.back());
+      const double scale = c_.attention().scale;
+      const double roundings = c_.shape_.head_dim + 8 + (count > 1 ? count : 0);
+      return {dot * scale, magnitude * scale * (roundings * kEpsilon + product_epsilon)};
     }
-    double sum = 0;
-    for (double& logit : logits) sum += logit = std::exp(logit - max);
-    // Every weight is wrong by the logits' errors, the exponential's and its own rounding; a sum of
-    // n terms in f32 adds n roundings at most.
-    const auto count = static_cast<double>(logits.size());
-    const double relative =
-        std::expm1(2 * logit_error) * 2 + (2 * count + 60) * kEpsilon + 1e-6 + 2 * product_epsilon;
-    std::vector<Expected> out;
-    for (int dim = 0; dim < dims; ++dim) {
-      Expected expected{0, 0};
-      for (int token = first; token <= position; ++token) {
-        const double weight = logits[static_cast<size_t>(token - first)] / sum;
-        const double value = stored(v_, token, kv_head, dim);
-        expected.value += weight * value;
-        expected.bound += weight * std::abs(value);
+    void add(Key key, int first, int count) {
+      has_means_ = has_means_ || count > 1;
+      for (int dim = 0; dim < c_.shape_.head_dim; ++dim) {
+        double value = 0;
+        double magnitude = 0;
+        for (int token = first; token < first + count; ++token) {
+          value += c_.stored_v(token, kv_head_, dim);
+          magnitude += std::abs(c_.stored_v(token, kv_head_, dim));
+        }
+        key.value.push_back(value / count);
+        key.magnitude.push_back(magnitude / count);
       }
-      expected.bound *= relative;
-      out.push_back(expected);
+      keys_.push_back(std::move(key));
     }
-    return out;
+
+    const AttentionCase& c_;
+    const float* q_;
+    int kv_head_;
+    double product_epsilon_;
+    bool has_means_ = false;
+    double logit_error_ = 0;
+    std::vector<Key> keys_;
+  };
+
+  // Output of one query head at one position under dense attention.
+  std::vector<Expected> expected(int position, int head, double product_epsilon) const {
+    ExpectedRow row(*this, position, head, product_epsilon);
+    const int first = shape_.window > 0 ? std::max(0, position - shape_.window + 1) : 0;
+    for (int token = first; token <= position; ++token) row.add_token(token);
+    return row.result();
   }
+
+  const float* query(int position, int head) const {
+    return q_.data() + position * row_floats() + int64_t{head} * shape_.head_dim;
+  }
+  // As the page holds them.
+  double stored_k(int token, int kv_head, int dim) const { return stored(k_, token, kv_head, dim); }
+  double stored_v(int token, int kv_head, int dim) const { return stored(v_, token, kv_head, dim); }
 
  private:
   std::vector<float> random(int heads, float deviation) {

@@ -107,14 +107,16 @@ struct Blocks {
       const int first = i * S::kLanes;
       const Vec sum = weigh(scores + first, num_blocks, S::load(forced_max + first),
                             S::load(forced_sum + first));
-      // Lanes without a row count nothing.
-      inverse[i] = S::select(S::lanes_between(0, rows - first), S::div(S::set1(1), sum), S::zero());
+      inverse[i] = S::div(S::set1(1), sum);
     }
     const float per_row = 1 / static_cast<float>(rows);
     for (int32_t block = 0; block < num_blocks; ++block) {
       Vec squares = S::zero();
       for (int i = 0; i < kVecs; ++i) {
-        const Vec p = S::mul(S::load(scores + block * kScoreRows + i * S::kLanes), inverse[i]);
+        const int first = i * S::kLanes;
+        const Vec share = S::mul(S::load(scores + block * kScoreRows + first), inverse[i]);
+        // Lanes without a row count nothing, whatever they hold.
+        const Vec p = S::select(S::lanes_between(0, rows - first), share, S::zero());
         squares = S::fma(p, p, squares);
       }
       shares[block] = __builtin_sqrtf(S::sum(squares) * per_row);

@@ -45,6 +45,8 @@
 #define _mm512_set1_epi32 emulated_set1_epi32
 #define _mm512_setzero_si512 emulated_setzero_si512
 #define _mm512_add_epi32 emulated_add_epi32
+#define _mm512_sub_epi32 emulated_sub_epi32
+#define _mm512_max_epi32 emulated_max_epi32
 #define _mm512_and_si512 emulated_and_si512
 #define _mm512_or_si512 emulated_or_si512
 #define _mm512_slli_epi32 emulated_slli_epi32
@@ -52,6 +54,7 @@
 #define _mm512_mask_blend_epi32 emulated_mask_blend_epi32
 #define _mm512_permutex2var_epi32 emulated_permutex2var_epi32
 #define _mm512_dpwssd_epi32 emulated_dpwssd_epi32
+#define _mm512_dpbusd_epi32 emulated_dpbusd_epi32
 #define _mm512_castsi512_ps emulated_castsi512_ps
 #define _mm512_castps_si512 emulated_castps_si512
 #define _mm512_castsi512_si256 emulated_castsi512_si256
