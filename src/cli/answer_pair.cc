@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "cli/formatted.h"
+#include "cli/interrupt.h"
 #include "engine/divergence.h"
 #include "engine/sequence.h"
 
@@ -35,6 +36,18 @@ double mean(const std::vector<double>& values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
+// Reads a page of the prompt, so that the first of two answers does not alone wait for the weights
+// to come from the file.
+Status warm_up(const LoadedModel& loaded, std::span<const TokenId> prompt) {
+  GenerateOptions options;
+  options.max_new_tokens = 0;
+  options.cancel = &interrupt::flag();
+  const std::unique_ptr<Sequence> sequence = loaded.engine->new_sequence();
+  const size_t count = std::min<size_t>(prompt.size(), kPageTokens);
+  TRY_STATUS(loaded.engine->generate(*sequence, prompt.first(count), options));
+  return Ok{};
+}
+
 std::string one_answer(const char* name, const Answer& answer) {
   std::string text =
       formatted("--- %s: first token after %.2f s\n", name, answer.generation.ttft_ms / 1e3);
@@ -57,6 +70,7 @@ Result<AnswerPair> compare_answers(const LoadedModel& loaded, const AnswerReques
   AnswerPair pair;
   LogitHistory dense_logits;
   LogitHistory sparse_logits;
+  TRY_STATUS(warm_up(loaded, request.prompt));
   TRY(pair.dense, answer_alone(loaded, request, std::nullopt, dense_logits, console));
   TRY(pair.sparse, answer_alone(loaded, request, request.sparse, sparse_logits, console));
   const size_t known = std::min(dense_logits.size(), sparse_logits.size());

@@ -119,12 +119,10 @@ CurvePlot to_plot(const std::vector<CurveRow>& rows, int64_t num_tokens) {
       .y_label = "mean KL (nats)",
       .curves = {}};
   for (const CurveRow& row : rows) {
-    if (plot.curves.empty() || plot.curves.back().name != row.rule_name()) {
-      plot.curves.push_back({row.rule_name(), {}});
-    }
-    plot.curves.back().points.push_back({row.found.stats.other.effective_density(),
-                                         row.found.report.mean_kl,
-                                         (row.is_v2() ? "alpha " : "tau ") + row.setting()});
+    const char* name = row.is_v2() ? "v2, alpha" : "winnow, tau";
+    if (plot.curves.empty() || plot.curves.back().name != name) plot.curves.push_back({name, {}});
+    plot.curves.back().points.push_back(
+        {row.found.stats.other.effective_density(), row.found.report.mean_kl, row.setting()});
   }
   return plot;
 }

@@ -107,7 +107,10 @@ std::string curve_shapes(const Scales& scales, const Curve& curve, size_t idx) {
     const double x = scales.x(point.x);
     const double y = scales.y(point.y);
     svg += formatted("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n", x, y);
-    svg += text_at(x + 7, y - 6, R"(class="small")", point.label);
+    // To the right, where a falling curve leaves room; at the picture's edge to the left.
+    svg += x < kWidth - kRight - 40
+               ? text_at(x + 7, y - 6, R"(class="small")", point.label)
+               : text_at(x - 7, y + 14, R"(class="small" text-anchor="end")", point.label);
   }
   const double key_y = kTop + 16 + 20 * static_cast<double>(idx);
   const double key_x = kWidth - kRight - 110;

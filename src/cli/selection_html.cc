@@ -113,7 +113,7 @@ constexpr const char* kBody = R"html(
 <span class="key" style="background: var(--kept)"></span>kept
 <span class="key" style="background: var(--left)"></span>left out
 <span class="key" style="background: var(--dense)"></span>dense.
-Beside each layer.head stands the share of pairs that its sparse rows multiplied.</p>
+Above each picture stand layer.head and the share of pairs that its sparse rows multiplied.</p>
 <table id="heads"></table>
 <div id="detail">
 <div><b id="what"></b><canvas id="large"></canvas></div>

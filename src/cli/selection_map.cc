@@ -73,7 +73,7 @@ SelectionMap::Cell SelectionMap::cell(const Head& head, int row, int column) con
   // Every sparse row sees the first column.
   if (!(head.seen[first] > 0)) return {Kind::kDense};
   if (!(head.seen[idx] > 0)) return {Kind::kUnseen};
-  return {Kind::kSparse, static_cast<double>(head.kept[idx] / head.seen[idx])};
+  return {Kind::kSparse, static_cast<double>(head.kept[idx]) / static_cast<double>(head.seen[idx])};
 }
 
 double SelectionMap::density(const Head& head) {

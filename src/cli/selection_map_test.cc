@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
-
 namespace winnow {
 namespace {
 
@@ -74,7 +72,8 @@ TEST(SelectionMap, HeadsAreInOrderHoweverTheyCome) {
     map.on_tile(one);
   }
   ASSERT_EQ(map.heads().size(), 3U);
-  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(map.heads()[i].layer_idx, std::array({0, 2, 3})[i]);
+  const int layers[] = {0, 2, 3};
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(map.heads()[i].layer_idx, layers[i]);
 }
 
 }  // namespace

@@ -111,7 +111,10 @@ std::string selection_svg(const SelectionMap& map, const std::string& title) {
   const double size = scale * map.side();
   const double step_x = std::max(size, 72.0) + 14;
   const double step_y = size + kLabel + 14;
-  const double width = std::max(560.0, 2 * kMargin + step_x * static_cast<double>(columns.size()));
+  // Room for the title, whose characters are narrower than this.
+  const double title_width = 9.0 * static_cast<double>(title.size());
+  const double width =
+      2 * kMargin + std::max({480.0, title_width, step_x * static_cast<double>(columns.size())});
   const double height = kTop + kMargin + step_y * static_cast<double>(layers.size());
 
   std::string svg = formatted(
