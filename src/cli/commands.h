@@ -20,6 +20,7 @@ Result<ExitCode> cmd_map(Arguments args, Console& console);
 Result<ExitCode> cmd_inspect(Arguments args, Console& console);
 Result<ExitCode> cmd_tokenize(Arguments args, Console& console);
 Result<ExitCode> cmd_detokenize(Arguments args, Console& console);
+Result<ExitCode> cmd_calibrate(Arguments args, Console& console);
 Result<ExitCode> cmd_eval_kl(Arguments args, Console& console);
 Result<ExitCode> cmd_eval_curve(Arguments args, Console& console);
 Result<ExitCode> cmd_eval_layers(Arguments args, Console& console);

@@ -42,11 +42,17 @@ Status keep_profile(const SparseProfile& profile, const Model& model, const std:
   return save_profile(profile, model_fingerprint(model), path);
 }
 
-Result<SparseProfile> make_profile(Engine& engine, const Tokenizer& tokenizer,
-                                   std::string_view text, Console& console) {
+std::vector<TokenId> profile_ids(const Engine& engine, const Tokenizer& tokenizer,
+                                 std::string_view text) {
   std::vector<TokenId> ids = tokenizer.encode_raw_prompt(std::string(text));
   const int64_t most = std::min(kMaxProfileTokens, engine.context_tokens());
   if (std::ssize(ids) > most) ids.resize(static_cast<size_t>(most));
+  return ids;
+}
+
+Result<SparseProfile> make_profile(Engine& engine, const Tokenizer& tokenizer,
+                                   std::string_view text, Console& console) {
+  const std::vector<TokenId> ids = profile_ids(engine, tokenizer, text);
   console.note("profiling this model's attention on " + std::to_string(ids.size()) +
                " tokens, once ...");
   const auto start = std::chrono::steady_clock::now();

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "attention/sparse_profile.h"
 #include "cli/console.h"
@@ -17,7 +18,10 @@ std::optional<std::string> profile_path(const Model& model);
 // Puts it there, making the folder. kIo naming the path.
 Status keep_profile(const SparseProfile& profile, const Model& model, const std::string& path);
 
-// Profiles the model on `text`; notes on `console` what it does and how long it took.
+// The tokens of a text that a profile is made on: not more than it needs.
+std::vector<TokenId> profile_ids(const Engine& engine, const Tokenizer& tokenizer,
+                                 std::string_view text);
+// Profiles the model on them; notes on `console` what it does and how long it took.
 Result<SparseProfile> make_profile(Engine& engine, const Tokenizer& tokenizer,
                                    std::string_view text, Console& console);
 

@@ -22,6 +22,7 @@ constexpr std::array kVerbs = {
     Verb{"run", "answer one prompt", cmd_run},
     Verb{"chat", "hold a conversation", cmd_chat},
     Verb{"map", "draw which blocks of a prompt were kept", cmd_map},
+    Verb{"calibrate", "profile a model's attention", cmd_calibrate},
     Verb{"inspect", "print what a model file holds and needs", cmd_inspect},
     Verb{"tokenize", "text on stdin to token ids", cmd_tokenize},
     Verb{"detokenize", "token ids on stdin to text", cmd_detokenize},

@@ -413,7 +413,10 @@ Result<SparseProfile> Engine::profile(std::span<const TokenId> ids,
   return collector.take();
 }
 
-void Engine::set_profile_source(ProfileSource source) { impl_->profile_source = std::move(source); }
+void Engine::set_profile_source(ProfileSource source) {
+  impl_->profile.reset();
+  impl_->profile_source = std::move(source);
+}
 
 Result<ComparedAttention> Engine::compare(std::span<const TokenId> ids, int64_t begin, int64_t end,
                                           const GenerateOptions& reference,

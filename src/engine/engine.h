@@ -135,8 +135,9 @@ class Engine {
   // Runs a text as a dense prompt and measures the second moments of its keys and queries.
   // `on_prefill` and `cancel` as above; kInterrupted when cancelled.
   Result<SparseProfile> profile(std::span<const TokenId> ids, const GenerateOptions& options);
-  // Asked for this model's profile once, before the first prompt that has rows for it; an error is
-  // that prompt's. Without a source prompts do without a profile.
+  // Asked for this model's profile once, before the next prompt that has rows for it; an error is
+  // that prompt's. Until then prompts do without a profile. Sequences keep what they have read with
+  // an earlier one.
   using ProfileSource = std::function<Result<SparseProfile>(Engine&)>;
   void set_profile_source(ProfileSource source);
 

@@ -93,7 +93,7 @@ class SparseCase : public AttentionCase {
       if (first < last) {
         basis_ = summaries_.update(0, kv(), pages(), last, rule_, nullptr, pool, result.stats);
         const SparseLayer layer{
-            .rule = &rule_, .basis = basis_, .tau_factors = {}, .observer = &recorder};
+            .rule = &rule_, .basis = basis_, .tau = rule_.tau, .observer = &recorder};
         sparse_prompt_attention(kernels, attention(), kv(), rows_of(first, last, result), layer,
                                 pool, scratch_, result.stats);
       }
