@@ -1,6 +1,5 @@
 // winnow eval needle: whether sparse attention finds the numbers in a text that dense attention
 // finds.
-#include <fstream>
 #include <optional>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "cli/loaded_model.h"
 #include "cli/needle_file.h"
 #include "cli/needle_report.h"
+#include "cli/output_file.h"
 #include "cli/progress_line.h"
 #include "cli/text_input.h"
 #include "engine/sequence.h"
@@ -47,7 +47,7 @@ void add_flags(FlagSet& set, NeedleFlags& flags, bool& quiet) {
   set.integer("--seeds", flags.num_seeds, {1, 1000}, "prompts of each length [1]");
   set.integer("--needles", flags.num_needles, {1, kMaxNeedles}, "numbers of each kind [10]");
   add_engine_flags(set, flags.model);
-  add_attention_flags(set, flags.attention);
+  add_attention_flags(set, flags.attention, AttentionHelp::kMain);
   set.text("--svg", flags.svg, "write a heat map of length and depth to this file");
   set.toggle("--json", flags.json, "print one JSON object");
   set.toggle("-q,--quiet", quiet, "no progress on stderr");
@@ -198,7 +198,8 @@ Result<std::vector<NeedleResult>> run_all(const LoadedModel& loaded,
 
 Result<ExitCode> cmd_eval_needle(Arguments args, Console& console) {
   NeedleFlags flags;
-  FlagSet set("eval needle", "Plants numbers in texts and counts those found again.", kFooter);
+  FlagSet set("eval needle", "Plants numbers in texts and counts those found again.",
+              kMoreAttentionFlags + std::string(kFooter));
   add_flags(set, flags, console.quiet);
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;
@@ -209,20 +210,11 @@ Result<ExitCode> cmd_eval_needle(Arguments args, Console& console) {
   TRY(const std::vector<NamedPrompt> prompts, flags.ids_files.empty()
                                                   ? make_prompts(flags, loaded, filler)
                                                   : prompts_of_files(flags, loaded, console));
-  std::ofstream svg;
-  if (flags.svg) {
-    svg.open(*flags.svg, std::ios::binary);  // before the work, so that a bad path costs none
-    if (!svg) {
-      return fail(ErrorCode::kInvalidArgument, "--svg: expected a file to write, found '%s'",
-                  escaped(*flags.svg).c_str());
-    }
-  }
   TRY(const std::vector<NeedleResult> results, run_all(loaded, prompts, attention, console));
-  if (flags.svg && !(svg << needle_svg(results) << std::flush)) {
-    return fail(ErrorCode::kIo, "%s: expected to write the heat map, found an error",
-                escaped(*flags.svg).c_str());
-  }
   console.out.write(flags.json ? json_line(needle_json(results)) : needle_table(results));
+  if (flags.svg) {
+    TRY_STATUS(write_file(*flags.svg, needle_svg(results)));
+  }
   return ExitCode::kOk;
 }
 

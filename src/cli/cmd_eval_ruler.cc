@@ -42,7 +42,7 @@ void add_flags(FlagSet& set, RulerFlags& flags, bool& quiet) {
   set.integer("--samples", flags.num_samples, {1, 100000}, "prompts of each task [10]");
   set.integer("--seed", flags.seed, {0, int64_t{1} << 40}, "chooses the prompts [0]");
   add_engine_flags(set, flags.model);
-  add_attention_flags(set, flags.attention);
+  add_attention_flags(set, flags.attention, AttentionHelp::kMain);
   set.toggle("--json", flags.json, "print one JSON object");
   set.toggle("-q,--quiet", quiet, "no progress on stderr");
 }
@@ -135,7 +135,7 @@ Result<std::vector<RulerResult>> run_tasks(const LoadedModel& loaded, const Rule
 Result<ExitCode> cmd_eval_ruler(Arguments args, Console& console) {
   RulerFlags flags;
   FlagSet set("eval ruler", "Answers RULER's synthetic tasks with dense and sparse attention.",
-              kFooter);
+              kMoreAttentionFlags + std::string(kFooter));
   add_flags(set, flags, console.quiet);
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;

@@ -116,7 +116,6 @@ class Flags(BadInput):
         self.refused([*needle, "-f", "/dev/null"], USAGE, "/dev/null: expected some text, found none")
         self.refused([*needle, "--ids", "/nonexistent"], BAD_FILE, "/nonexistent: expected a readable file")
         self.refused([*needle, "--lengths", "400"], USAGE, "expected room for 10 needles of each kind, found 400 tokens")
-        self.refused([*needle, "--lengths", "400", "--needles", "1", "--svg", "/nonexistent/x"], USAGE, "--svg: expected a file to write")
         self.refused([*needle, "--lengths", "2048", "--needles", "1", "-q"], RUNTIME, "maximum context length is 512")
         for content in [b"", b"[]", b'{"ids": [1, 2]}', b'{"ids": [], "asked_after": [], "recalled_inside": []}', b'{"ids": [1], "asked_after": [], "recalled_inside": [{}]}']:
             self.refused([*needle, "--ids", self.write(content, "needles.json")], USAGE, "needles.json: .*expected")
