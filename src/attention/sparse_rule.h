@@ -17,12 +17,13 @@ enum class SparseRuleKind {
 
 struct SparseRule {
   SparseRuleKind kind = SparseRuleKind::kWinnow;
+  int64_t min_tokens = 0;             // shorter prompts are dense altogether
   bool correction = true;             // blocks that are not kept enter as one key each
   int32_t dense_tokens = 1024;        // a prompt's first tokens, dense; a multiple of kPageTokens
   int32_t tail_tokens = kPageTokens;  // its last tokens, dense, at least so many
 
   // kWinnow: a block is kept where its share of a tile's attention reaches this.
-  float tau = 0.0065F;
+  float tau = 0.004F;
   int32_t sink_tokens = 64;    // first keys, always kept; a multiple of the block
   int32_t window_tokens = 64;  // keys up to the end of the tile's 64 positions; a multiple of 64
 
@@ -36,6 +37,7 @@ struct SparseRule {
 
   // Where the sparse rows of a prompt end; dense_tokens if it has none.
   int32_t sparse_end(int64_t prompt_tokens) const {
+    if (prompt_tokens < min_tokens) return dense_tokens;
     const int64_t last = (prompt_tokens - tail_tokens) / kPageTokens * kPageTokens;
     return static_cast<int32_t>(std::max<int64_t>(dense_tokens, last));
   }

@@ -6,6 +6,9 @@
 namespace winnow {
 namespace {
 
+// At 3,072 tokens attention takes 0.65 to 0.68 of dense attention's time, at 2,048 up to 0.96 (Zen
+// 4, heads of 64 dims); a model's first sparse prompt also waits for its profile.
+constexpr int64_t kAutoTokens = 4096;
 constexpr int64_t kMaxTokens = int64_t{1} << 26;
 
 Status check_multiple(const char* flag, int64_t value, int64_t of) {
@@ -20,10 +23,11 @@ void add_attention_flags(FlagSet& set, AttentionFlags& flags, AttentionHelp help
   const auto detail = [&] {
     if (help == AttentionHelp::kMain) set.hide_last();
   };
-  set.choice("--attention", flags.attention, {"dense", "sparse", "auto"},
-             "how long prompts attend [auto]");
+  set.choice(
+      "--attention", flags.attention, {"dense", "sparse", "auto"},
+      "how long prompts attend; auto: sparse from 4,096 tokens on [" + flags.attention + "]");
   set.choice("--sparse-rule", flags.rule, {"winnow", "v2"}, "which blocks are kept [winnow]");
-  set.number("--sparse-tau", flags.tau, {0, 1}, "winnow: least share of a kept block [0.0065]");
+  set.number("--sparse-tau", flags.tau, {0, 1}, "winnow: least share of a kept block [0.004]");
   set.number("--sparse-alpha", flags.alpha, {0, 1}, "v2: least part of the best score [0.1]");
   detail();
   add_rule_size_flags(set, flags, help);
@@ -69,7 +73,8 @@ Result<SparseRule> sparse_rule(const AttentionFlags& flags) {
 }
 
 Result<std::optional<SparseRule>> chosen_attention(const AttentionFlags& flags) {
-  TRY(const SparseRule rule, sparse_rule(flags));
+  TRY(SparseRule rule, sparse_rule(flags));
+  if (flags.attention == "auto") rule.min_tokens = kAutoTokens;
   return flags.attention == "dense" ? std::nullopt : std::optional(rule);
 }
 

@@ -68,8 +68,7 @@ Result<Calibration> try_factor(const LoadedModel& loaded, std::span<const TokenI
                                const SparseProfile& profile, float factor, Console& console) {
   SparseProfile scaled = profile;
   scaled.tau_factor = factor;
-  loaded.engine->set_profile_source(
-      [&scaled](Engine&) -> Result<SparseProfile> { return scaled; });
+  loaded.engine->set_profile_source([&scaled](Engine&) -> Result<SparseProfile> { return scaled; });
   const SparseRule rule;
   TRY(const AttentionComparison found,
       compare_attention(loaded, ids, compared_positions(rule, std::ssize(ids), kPositions), rule,
@@ -130,14 +129,14 @@ Result<ExitCode> cmd_calibrate(Arguments args, Console& console) {
   profile.tau_factor = found.factor;
   TRY_STATUS(keep_profile(profile, *loaded.model, path));
   if (flags.json) {
-    console.out.write(json_line(
-        boost::json::object{{"path", json_text(path)},
-                            {"tokens", ids.size()},
-                            {"tau_factor", found.factor},
-                            {"tau", rule.tau * found.factor},
-                            {"mean_kl", found.mean_kl},
-                            {"density", found.attention.density()},
-                            {"effective_density", found.attention.effective_density()}}));
+    console.out.write(
+        json_line(boost::json::object{{"path", json_text(path)},
+                                      {"tokens", ids.size()},
+                                      {"tau_factor", found.factor},
+                                      {"tau", rule.tau * found.factor},
+                                      {"mean_kl", found.mean_kl},
+                                      {"density", found.attention.density()},
+                                      {"effective_density", found.attention.effective_density()}}));
   } else {
     console.out.write(escaped(path) + formatted("\ntau %.5f", rule.tau * found.factor) +
                       formatted(", mean KL %.5f", found.mean_kl) +

@@ -19,7 +19,7 @@ namespace {
 struct CurveFlags {
   ModelFlags model;
   EvalTextFlags text;
-  AttentionFlags attention;
+  AttentionFlags attention{.attention = "sparse"};
   std::vector<float> taus = {0.004F, 0.006F, 0.009F, 0.014F, 0.02F};
   std::vector<float> alphas = {0.02F, 0.05F, 0.1F, 0.2F};
   int64_t num_positions = 1024;

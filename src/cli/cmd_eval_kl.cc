@@ -16,7 +16,7 @@ namespace {
 struct KlFlags {
   ModelFlags model;
   EvalTextFlags text;
-  AttentionFlags attention;
+  AttentionFlags attention{.attention = "sparse"};
   int64_t num_positions = 1024;
   bool json = false;
 };

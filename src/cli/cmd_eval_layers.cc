@@ -15,7 +15,7 @@ namespace {
 struct LayersFlags {
   ModelFlags model;
   EvalTextFlags text;
-  AttentionFlags attention;
+  AttentionFlags attention{.attention = "sparse"};
   int64_t probe_period = 16;
   bool json = false;
 };

@@ -22,7 +22,7 @@ namespace {
 
 struct NeedleFlags {
   ModelFlags model;
-  AttentionFlags attention;
+  AttentionFlags attention{.attention = "sparse"};
   std::optional<std::string> file;
   std::vector<std::string> ids_files;
   std::vector<int64_t> lengths = {4096, 8192};

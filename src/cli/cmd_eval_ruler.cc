@@ -20,7 +20,7 @@ namespace {
 
 struct RulerFlags {
   ModelFlags model;
-  AttentionFlags attention;
+  AttentionFlags attention{.attention = "sparse"};
   std::string tasks = "all";
   int64_t length = 4096;
   int64_t num_samples = 10;

@@ -24,7 +24,7 @@ constexpr int kLargeSide = 256;
 struct MapFlags {
   ModelFlags model;
   EvalTextFlags text;
-  AttentionFlags attention;
+  AttentionFlags attention{.attention = "sparse"};
   int64_t layer_idx = kAll;
   int64_t head = kAll;
   std::optional<std::string> svg_file;

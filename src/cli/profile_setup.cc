@@ -17,6 +17,13 @@ namespace {
 // A text of more tokens than this changes the moments little.
 constexpr int64_t kMaxProfileTokens = 8192;
 
+// Bases are then fitted on the prompt's keys alone.
+SparseProfile no_profile(const Model& model) {
+  SparseProfile profile;
+  profile.layers.resize(model.config().layers.size());
+  return profile;
+}
+
 }  // namespace
 
 std::optional<std::string> profile_path(const Model& model) {
@@ -77,8 +84,17 @@ Result<SparseProfile> find_profile(const std::optional<std::string>& given, Engi
     if (kept.ok()) return kept;
     console.note("warning: " + kept.error().message + "; making another");
   }
+  const int64_t num_tokens = std::ssize(profile_ids(engine, tokenizer, profile_text()));
+  if (engine.free_tokens() < num_tokens) {
+    console.note("warning: no room to profile this model's attention beside the conversation");
+    return no_profile(engine.model());
+  }
   TRY(SparseProfile profile, make_profile(engine, tokenizer, profile_text(), console));
-  if (path) {
+  // One cut short by a small context would not serve the next run.
+  const bool whole =
+      num_tokens == std::min(kMaxProfileTokens, engine.model().config().context_tokens) ||
+      num_tokens < engine.context_tokens();
+  if (path && whole) {
     const Status saved = keep_profile(profile, engine.model(), *path);
     // A place that cannot be written costs only the time to make it again.
     if (!saved.ok()) console.note("warning: " + saved.error().message);

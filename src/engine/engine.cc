@@ -175,6 +175,7 @@ const Model& Engine::model() const { return *impl_->model; }
 int64_t Engine::context_tokens() const { return impl_->context_tokens; }
 int Engine::num_threads() const { return impl_->pool.num_threads(); }
 int64_t Engine::chunk_tokens() const { return impl_->chunk_tokens; }
+int64_t Engine::free_tokens() const { return impl_->kv->num_free() * kPageTokens; }
 int64_t Engine::kv_bytes() const { return impl_->peak_pages * impl_->kv->bytes_per_page(); }
 std::unique_ptr<Sequence> Engine::new_sequence() { return std::make_unique<Sequence>(*impl_->kv); }
 

@@ -115,6 +115,7 @@ class Engine {
   int64_t context_tokens() const;
   int num_threads() const;
   int64_t chunk_tokens() const;  // rounded up to whole pages
+  int64_t free_tokens() const;   // of which another sequence could hold K and V now
   int64_t kv_bytes() const;      // of the pages in use at most so far
 
   // Answers `prompt`. Tokens shared with what `sequence` already holds are reused; afterwards it

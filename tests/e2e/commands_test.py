@@ -361,7 +361,8 @@ class Bench(unittest.TestCase):
 
 
 # So small that a tiny model's context of 512 tokens has sparse rows, and some blocks are left out.
-SPARSE = ["--sparse-dense-tokens", "128", "--sparse-tau", "0.5"]
+RULE = ["--sparse-dense-tokens", "128", "--sparse-tau", "0.5"]
+SPARSE = ["--attention", "sparse", *RULE]
 LONG_TEXT = " ".join(f"{i * i % 997} <b>&{i}" for i in range(400)).encode()
 
 
@@ -387,13 +388,46 @@ class Sparse(unittest.TestCase):
     def test_run_tells_density_and_times_where_rows_were_sparse(self):
         base = ["run", "-m", MODEL, "--raw", "-p", "word " * 96, "-n", "2"]
         self.assertNotIn("attention", run_json(*base, "--json"))
-        self.assertNotIn("attention", run_json(*base, *SPARSE, "--attention", "dense", "--json"))
+        self.assertNotIn("attention", run_json(*base, *RULE, "--attention", "dense", "--json"))
+        self.assertNotIn("attention", run_json(*base, *RULE, "--attention", "auto", "--json"))
         attention = run_json(*base, *SPARSE, "--json")["attention"]
         self.assertTrue(0 < attention["density"] < 1, attention)
         self.assertGreater(attention["effective_density"], attention["density"])
         for key in ("select_ms", "attend_ms", "rest_ms"):
             self.assertGreaterEqual(attention[key], 0, key)
         self.assertRegex(run(*base, *SPARSE).stderr, r"; density 0\.\d+, effective 0\.\d+: selection .* s, attention .* s, rest .* s; ")
+
+    def test_calibrate_keeps_a_profile_that_the_next_prompt_uses(self):
+        with tempfile.TemporaryDirectory() as cache:
+            env = {"XDG_CACHE_HOME": cache}
+            made = run("calibrate", "-m", MODEL, "--json", env=env)
+            self.assertEqual(made.code, 0, made)
+            result = json.loads(made.stdout)
+            self.assertEqual(result["path"], str(next(pathlib.Path(cache).rglob("*.profile"))))
+            self.assertGreater(result["tau_factor"], 0)
+            prompt = ["run", "-m", MODEL, "--raw", "-p", "word " * 96, "-n", "2", *SPARSE]
+            used = run(*prompt, env=env)
+            self.assertEqual(used.code, 0, used)
+            self.assertNotIn("profiling", used.stderr)
+            self.assertIn("profiling", run(*prompt, env={"XDG_CACHE_HOME": cache + "/none"}).stderr)
+
+    def test_profiles_that_cannot_be_used_are_named(self):
+        prompt = ["run", "-m", MODEL, "--raw", "-p", "word " * 96, "-n", "1", *SPARSE, "--sparse-profile"]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "x.profile"
+            self.assertIn(str(path), run(*prompt, path).stderr)
+            run("calibrate", "-m", MODEL, "-o", path)
+            good = path.read_bytes()
+            self.assertEqual(run(*prompt, path).code, 0)
+            for bytes_, found in ((b"", ""), (b"GGUF" * 100, "expected a profile of sparse attention"),
+                                  (good[:-9], "expected the checksum"), (good[:100] + b"?" + good[101:], "expected the checksum")):
+                path.write_bytes(bytes_)
+                outcome = run(*prompt, path)
+                self.assertNotEqual(outcome.code, 0, outcome)
+                self.assertIn(found, outcome.stderr)
+            path.write_bytes(good)
+            other = ["run", "-m", TINY / "gemma3-default.gguf", "--raw", "-p", "word " * 96, "-n", "1", *SPARSE, "--sparse-profile", path]
+            self.assertIn("expected a profile of this model", run(*other).stderr)
 
     def test_chat_and_bench_take_the_flags(self):
         outcome = run("chat", "-m", MODEL, "-n", "1", *SPARSE, stdin=b"word " * 80 + b"\n")
@@ -447,7 +481,7 @@ class Sparse(unittest.TestCase):
 
     def test_the_map_draws_every_head_and_shows_the_text(self):
         svg, html = self.picture("map.svg"), self.picture("map.html")
-        base = ["map", "-m", MODEL, "-f", self.text, "--tokens", "480", "-q", *SPARSE]
+        base = ["map", "-m", MODEL, "-f", self.text, "--tokens", "480", "-q", *RULE]
         outcome = run(*base, "--svg", svg, "--html", html)
         self.assertEqual(outcome.code, 0, outcome)
         self.assertRegex(outcome.stdout.decode(), r"^8 heads, density 0\.\d+, effective density \d\.\d+\n$")
@@ -494,7 +528,7 @@ class Others(unittest.TestCase):
 
     def test_help_is_short_and_on_stdout(self):
         for verb in ([], ["run"], ["chat"], ["inspect"], ["tokenize"], ["detokenize"], ["eval", "ppl"], ["eval", "kl"], ["eval", "curve"],
-                     ["eval", "layers"], ["eval", "needle"], ["eval", "ruler"], ["map"], ["bench"], ["bench", "attention"], ["bench", "peak"], ["version"]):
+                     ["eval", "layers"], ["eval", "needle"], ["eval", "ruler"], ["calibrate"], ["map"], ["bench"], ["bench", "attention"], ["bench", "peak"], ["version"]):
             outcome = run(*verb, "--help")
             self.assertEqual((outcome.code, outcome.stderr), (0, ""), outcome)
             self.assertTrue(5 <= len(outcome.stdout.splitlines()) <= 45, outcome)

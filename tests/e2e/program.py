@@ -21,8 +21,13 @@ class Outcome:
         return f"exit code {self.code}\nstdout: {self.stdout[:2000]!r}\nstderr: {self.stderr[:2000]!r}"
 
 
+# Profiles that the program makes are kept here, not among the user's.
+CACHE = tempfile.TemporaryDirectory(prefix="winnow-cache-")
+
+
 def clean_environment(extra):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("WINNOW_") or k == "WINNOW_ISA"}
+    environment["XDG_CACHE_HOME"] = CACHE.name
     environment.update(extra or {})
     return environment
 
