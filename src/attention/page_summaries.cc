@@ -82,7 +82,7 @@ void write_v_mean(const PageHead& head, int block) {
   }
 }
 
-// coordinates = (key - mean) . projection, [rank], for a block's keys.
+// coordinates += (key - mean) . projection, [rank], for a block's keys.
 void project_keys(const PageHead& head, int block, const float* keys, const float* projection,
                   float* coordinates) {
   const KvLayout& layout = head.layout;
@@ -90,7 +90,6 @@ void project_keys(const PageHead& head, int block, const float* keys, const floa
   for (int token = 0; token < layout.block_tokens; ++token) {
     const float* key = keys + int64_t{token} * layout.head_dim;
     float* out = coordinates + int64_t{token} * layout.sketch_rank;
-    std::fill_n(out, layout.sketch_rank, 0.0F);
     for (int dim = 0; dim < layout.head_dim; ++dim) {
       const float centred = key[dim] - mean[dim];
       const float* row = projection + int64_t{dim} * layout.sketch_rank;
@@ -104,6 +103,7 @@ void write_sketches(const PageHead& head, int block, const float* keys, const fl
   const KvLayout& layout = head.layout;
   const int count = layout.block_tokens * layout.sketch_rank;
   float coordinates[kPageTokens * kMaxSketchRank];
+  std::fill_n(coordinates, count, 0.0F);
   project_keys(head, block, keys, projection, coordinates);
   float largest = 0;
   for (int i = 0; i < count; ++i) {

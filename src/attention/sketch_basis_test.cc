@@ -93,7 +93,8 @@ TEST(SketchBasis, ABlocksMeanDoesNotCount) {
   c.spread(weak);
   // Whole blocks shifted far along an axis that is weak within them.
   for (size_t i = 0; i < c.k().size(); ++i) {
-    if (i % (2 * kDims) == 0) c.k()[i] += static_cast<float>(i / (2 * kDims) / 32) * 10;
+    const size_t block = i / (2 * kDims) / 32;
+    if (i % (2 * kDims) == 0) c.k()[i] += static_cast<float>(block) * 10;
   }
   EXPECT_LT(told_of_axis(c.fit(kTokens).keys_of(0), 0), 0.05);
 }

@@ -25,7 +25,7 @@ std::string grouped(int64_t number) {
 
 std::string clock_time(double seconds) {
   constexpr double kLongest = 360000;  // 100 hours
-  const auto whole = static_cast<int64_t>(std::clamp(seconds, 0.0, kLongest) + 0.5);
+  const int64_t whole = std::lround(std::clamp(seconds, 0.0, kLongest));
   const auto hours = static_cast<int>(whole / 3600);
   const auto minutes = static_cast<int>(whole / 60 % 60);
   const auto rest = static_cast<int>(whole % 60);

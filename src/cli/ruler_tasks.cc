@@ -6,6 +6,7 @@
 #include <numbers>
 #include <set>
 
+#include "base/check.h"
 #include "cli/random_choice.h"
 #include "cli/ruler_needles.h"
 #include "cli/word_tables.h"
@@ -84,6 +85,7 @@ RulerSample variable_tracking(const RulerSize& size, RandomStream random) {
 // Single words; once they are used up, two in one.
 std::string list_word(size_t idx) {
   const size_t num_nouns = nouns().size();
+  CHECK(num_nouns > 1);
   if (idx < num_nouns) return std::string(nouns()[idx]);
   idx -= num_nouns;
   if (idx < adjectives().size()) return std::string(adjectives()[idx]);

@@ -44,19 +44,19 @@ inline constexpr size_t kMaxValueWeight = 20'000'000;
 class Value {
  public:
   Value() = default;
-  Value(None) : data_(None{}) {}           // NOLINT(*-explicit-*)
-  Value(bool flag) : data_(flag) {}        // NOLINT(*-explicit-*)
-  Value(Int number) : data_(number) {}     // NOLINT(*-explicit-*)
-  Value(double number) : data_(number) {}  // NOLINT(*-explicit-*)
-  Value(Text text)
-      : data_(std::make_shared<const Text>(std::move(text))) {}         // NOLINT(*-explicit-*)
-  Value(std::shared_ptr<const Text> text) : data_(std::move(text)) {}   // NOLINT(*-explicit-*)
-  Value(std::shared_ptr<List> list) : data_(std::move(list)) {}         // NOLINT(*-explicit-*)
-  Value(std::shared_ptr<const Dict> dict) : data_(std::move(dict)) {}   // NOLINT(*-explicit-*)
-  Value(std::shared_ptr<Namespace> space) : data_(std::move(space)) {}  // NOLINT(*-explicit-*)
-  Value(std::shared_ptr<Loop> loop) : data_(std::move(loop)) {}         // NOLINT(*-explicit-*)
-  Value(std::shared_ptr<const Callable> callable)
-      : data_(std::move(callable)) {}  // NOLINT(*-explicit-*)
+  // NOLINTBEGIN(*-explicit-*): whatever a value can be, it can be made from.
+  Value(None) : data_(None{}) {}
+  Value(bool flag) : data_(flag) {}
+  Value(Int number) : data_(number) {}
+  Value(double number) : data_(number) {}
+  Value(Text text) : data_(std::make_shared<const Text>(std::move(text))) {}
+  Value(std::shared_ptr<const Text> text) : data_(std::move(text)) {}
+  Value(std::shared_ptr<List> list) : data_(std::move(list)) {}
+  Value(std::shared_ptr<const Dict> dict) : data_(std::move(dict)) {}
+  Value(std::shared_ptr<Namespace> space) : data_(std::move(space)) {}
+  Value(std::shared_ptr<Loop> loop) : data_(std::move(loop)) {}
+  Value(std::shared_ptr<const Callable> callable) : data_(std::move(callable)) {}
+  // NOLINTEND(*-explicit-*)
 
   static Value undefined(std::string reason);
   static Value forbidden(std::string reason);

@@ -19,11 +19,23 @@ bool request_tile_registers() {
   return syscall(SYS_arch_prctl, kArchReqXcompPerm, kXfeatureTileData) == 0;
 }
 
-bool cpu_has_amx() {
+// What compilers name differently, or not at all, is read from the CPU itself.
+struct CpuId {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
+
+  CpuId(unsigned leaf, unsigned subleaf) {
+    __get_cpuid_count(leaf, subleaf, &eax, &ebx, &ecx, &edx);
+  }
+};
+
+bool cpu_has_f16c() { return (CpuId(1, 0).ecx & (1U << 29)) != 0; }
+
+bool cpu_has_bf16() { return (CpuId(7, 1).eax & (1U << 5)) != 0; }
+
+bool cpu_has_amx() {
   constexpr unsigned kBf16 = 1U << 22, kTile = 1U << 24, kInt8 = 1U << 25;
-  return (edx & kBf16) != 0 && (edx & kTile) != 0 && (edx & kInt8) != 0;
+  constexpr unsigned kAll = kBf16 | kTile | kInt8;
+  return (CpuId(7, 0).edx & kAll) == kAll;
 }
 #endif
 
@@ -31,12 +43,11 @@ CpuFeatures detect() {
   CpuFeatures cpu;
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  cpu.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-             __builtin_cpu_supports("f16c");
+  cpu.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && cpu_has_f16c();
   cpu.avx512 = cpu.avx2 && __builtin_cpu_supports("avx512f") &&
                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
-  cpu.avx512_bf16 = cpu.avx512 && __builtin_cpu_supports("avx512bf16");
+  cpu.avx512_bf16 = cpu.avx512 && cpu_has_bf16();
   cpu.amx = cpu.avx512_bf16 && cpu_has_amx() && request_tile_registers();
 #elif defined(__aarch64__)
   constexpr unsigned long kHalf = 1UL << 10, kDotProduct = 1UL << 20;

@@ -89,8 +89,9 @@ double magnitude(const Problem& problem, int64_t row, int64_t output) {
 
 // Every term passes a few roundings of its own and one addition per group.
 double rounding_bound(const Problem& problem, int64_t row, int64_t output) {
+  const int64_t groups = problem.weight.cols / kInputGroup;
   const double roundings = is_quantized(problem.weight.dtype)
-                               ? static_cast<double>(problem.weight.cols / kInputGroup) + 16
+                               ? static_cast<double>(groups) + 16
                                : static_cast<double>(problem.weight.cols) + 8;
   return roundings * 0x1p-24 * magnitude(problem, row, output);
 }

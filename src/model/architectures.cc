@@ -62,7 +62,8 @@ Status describe_gemma3(const Metadata& metadata, ModelConfig& config) {
     layer.norms = NormPlacement::kSandwich;
     layer.activation = Activation::kGeluTanh;
     if (config.layers.size() == kLayersOf27B && !scale_is_given) {
-      layer.attention_scale = 1.0F / std::sqrt(static_cast<float>(config.width / layer.heads));
+      const int32_t width_per_head = config.width / layer.heads;
+      layer.attention_scale = 1.0F / std::sqrt(static_cast<float>(width_per_head));
     }
     layer.rope.base = windowed[i] ? local_base : global_base;
     if (!windowed[i]) continue;

@@ -82,7 +82,7 @@ constexpr BadFile kBadFiles[] = {
     {"ZipArchive", ErrorCode::kCorruptFile, "zip",
      [] { return text_file("PK\3\4 and more bytes than a header has"); }},
     {"SafetensorsFile", ErrorCode::kCorruptFile, "magic",
-     [] { return text_file(std::string("\x10\0\0\0\0\0\0\0{\"a\":1}        ", 24)); }},
+     [] { return text_file(std::string("\x10\0\0\0\0\0\0\0{\"a\":1}        ", 23)); }},
     {"ControlCharactersInMagic", ErrorCode::kCorruptFile, "\\x1B[2",
      [] { return text_file("\x1B[2J and clear the screen of the user"); }},
     {"OneByte", ErrorCode::kCorruptFile, "magic|truncated", [] { return text_file("G"); }},

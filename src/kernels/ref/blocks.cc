@@ -77,7 +77,7 @@ void score(const ScoreTile& tile, const BlockSummaries& blocks, float* mean_logi
       if (scores != nullptr) scores[idx] = 0;
       if (row >= tile.rows) continue;
       mean_logits[idx] = mean_logit(tile, row, blocks.k_means + int64_t{block} * tile.head_dim);
-      if (tile.rank == 0) continue;
+      if (scores == nullptr || tile.rank == 0) continue;
       const float unit = QuerySketches(tile).scales[row] * blocks.sketch_scales[block];
       scores[idx] =
           mean_logits[idx] + static_cast<float>(peak(tile, row, blocks, block)) * unit + spread;

@@ -46,7 +46,7 @@ void map_codes(const int* values, WeightGroup& group) {
 }
 
 void read_q8_0(const std::byte* data, WeightGroup& group) {
-  for (int i = 0; i < 32; ++i) group.codes[i] = static_cast<int8_t>(data[2 + i]);
+  for (int i = 0; i < 32; ++i) group.codes[i] = int{static_cast<int8_t>(data[2 + i])};
   set_scales(group, half_at(data, 0), 0);
 }
 
