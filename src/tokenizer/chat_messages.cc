@@ -12,7 +12,6 @@ namespace winnow {
 namespace {
 
 namespace json = boost::json;
-using jinja::Dict;
 using jinja::Origin;
 using jinja::Text;
 using jinja::Value;
