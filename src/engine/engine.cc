@@ -226,7 +226,13 @@ Result<PromptRun> Engine::Impl::start_prompt(Engine& engine, Sequence& sequence,
   const bool wants_profile =
       run.mode.has_sparse_rows() && run.mode.rule->kind == SparseRuleKind::kWinnow;
   if (wants_profile && profile_source) {
-    TRY(profile, std::exchange(profile_source, nullptr)(engine));
+    ProfileSource source = std::exchange(profile_source, nullptr);
+    Result<SparseProfile> found = source(engine);
+    if (!found.ok()) {
+      profile_source = std::move(source);  // the next prompt may have more luck
+      return found.error();
+    }
+    profile = std::move(found).value();
   }
   run.profile = profile ? &*profile : nullptr;
   return run;
