@@ -7,8 +7,9 @@ probable token, in the layout of the shorter truth files (values belong to the e
     make_long_truth.py [--models DIR] [--quality DIR] [NAME...]
 
 --models: the folder of the real model files (tools/get_models). The ids of a file that exists are kept and
-only the values made again; for a new one, --quality names the folder that holds qwen-needles-8192-seed0.json, and the Gemma texts come
-from Python's own documentation and sources, through the vocabulary in the model file.
+only the values made again; for a new one, --quality names the folder that holds qwen-needles-8192-seed0.json
+and qwen-code-16384.json, and the Gemma texts come from Python's own documentation and sources, through the
+vocabulary in the model file.
 
 Needs: numpy, gguf; for the Gemma texts also sentencepiece and protobuf.
 """
@@ -93,6 +94,11 @@ TEXTS = {
         QWEN,
         "qwen-needles-8192-seed0.json (facts hidden in a long text), followed by all its questions with their answers",
         lambda args, w: needle_ids(args, "qwen-needles-8192-seed0.json"),
+    ),
+    "qwen0.5b-code-16384": (
+        QWEN,
+        "qwen-code-16384.json (sources of Python's standard library)",
+        lambda args, w: quality_set(args, "qwen-code-16384.json")["ids"],
     ),
     "gemma3-code-8192": (
         GEMMA,

@@ -83,7 +83,8 @@ INSTANTIATE_TEST_SUITE_P(Models, Truth,
                                          std::pair{"truth/long-gemma3-code-8192.json", kGemma3},
                                          std::pair{"truth/long-gemma3-prose-12288.json", kGemma3},
                                          std::pair{"truth/long-gemma3-prose-32768.json", kGemma3},
-                                         std::pair{"truth/long-qwen0.5b-needles-8192.json", kQwen}),
+                                         std::pair{"truth/long-qwen0.5b-needles-8192.json", kQwen},
+                                         std::pair{"truth/long-qwen0.5b-code-16384.json", kQwen}),
                          name_of);
 
 }  // namespace
