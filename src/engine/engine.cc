@@ -291,6 +291,7 @@ Result<Generation> Engine::generate(Sequence& sequence, std::span<const TokenId>
   result.prompt_tokens = static_cast<int64_t>(prompt.size());
   TRY(PromptRun run, impl_->start_prompt(*this, sequence, prompt, options));
   result.reused_tokens = sequence.size();
+  const Stopwatch prompt_watch;
   // The last prompt token is always run: its logits choose the first token of the answer.
   run.logits_begin = result.prompt_tokens - 1;
 
@@ -301,7 +302,8 @@ Result<Generation> Engine::generate(Sequence& sequence, std::span<const TokenId>
   const Status prefilled =
       impl_->prefill(sequence, run, result.prompt_tokens, options, keep_logits);
   result.attention = run.stats;
-  result.prompt_ms = result.ttft_ms = watch.ms();
+  result.prompt_ms = prompt_watch.ms();
+  result.ttft_ms = watch.ms();
   if (!prefilled.ok()) {
     if (prefilled.error().code != ErrorCode::kInterrupted) return prefilled.error();
     result.finish = FinishReason::kCancelled;

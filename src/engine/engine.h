@@ -74,7 +74,7 @@ struct Generation {
   FinishReason finish = FinishReason::kEndToken;
   int64_t prompt_tokens = 0;
   int64_t reused_tokens = 0;
-  double prompt_ms = 0;      // prefill of the tokens not reused
+  double prompt_ms = 0;      // prefill of the tokens not reused; no profile
   double ttft_ms = 0;        // from the call to the first sampled token
   double predicted_ms = 0;   // decode steps after the first token
   AttentionStats attention;  // of the prompt tokens not reused
