@@ -27,9 +27,10 @@ Matrix matrix_of(const std::vector<float>& values, int head, int dims) {
   return Eigen::Map<const RowMajor>(begin, dims, dims).cast<double>();
 }
 
-// m^power of a symmetric matrix whose eigenvalues are held above a millionth of the largest.
-Matrix power_of(const Matrix& m, double power) {
-  const Eigen::SelfAdjointEigenSolver<Matrix> solver(m);
+using Eigensystem = Eigen::SelfAdjointEigenSolver<Matrix>;
+
+// A power of the symmetric matrix whose eigenvalues are held above a millionth of the largest.
+Matrix power_of(const Eigensystem& solver, double power) {
   const double least = std::max(solver.eigenvalues().maxCoeff(), 1e-30) * 1e-6;
   const Eigen::VectorXd values = solver.eigenvalues().cwiseMax(least).array().pow(power).matrix();
   return solver.eigenvectors() * values.asDiagonal() * solver.eigenvectors().transpose();
@@ -37,7 +38,7 @@ Matrix power_of(const Matrix& m, double power) {
 
 // The eigenvectors of the `rank` largest eigenvalues.
 Matrix leading(const Matrix& m, int rank) {
-  const Eigen::SelfAdjointEigenSolver<Matrix> solver(m);
+  const Eigensystem solver(m);
   return solver.eigenvectors().rightCols(rank);
 }
 
@@ -92,7 +93,7 @@ void fit_head(const KvLayerView& kv, std::span<const PageId> pages, int32_t num_
     return;
   }
   keys += normalized(matrix_of(prior->keys, kv_head, dims));
-  const Matrix metric = normalized(matrix_of(prior->queries, kv_head, dims));
+  const Eigensystem metric(normalized(matrix_of(prior->queries, kv_head, dims)));
   const Matrix root = power_of(metric, 0.5);
   const Matrix directions = leading(root * keys * root, basis.rank);
   store(root * directions, basis.keys.data() + offset);

@@ -119,8 +119,8 @@ Result<ExitCode> cmd_calibrate(Arguments args, Console& console) {
   flags.model.num_contexts = 2;
   TRY(const LoadedModel loaded, load_model(flags.model, console));
   TRY(const std::string path, output_path(flags, *loaded.model));
-  TRY(SparseProfile profile, make_profile(*loaded.engine, *loaded.tokenizer, text, console));
   const std::vector<TokenId> ids = profile_ids(*loaded.engine, *loaded.tokenizer, text);
+  TRY(SparseProfile profile, make_profile(*loaded.engine, ids, console));
   const SparseRule rule;
   Calibration found;
   if (rule.sparse_end(std::ssize(ids)) > rule.dense_tokens) {

@@ -57,9 +57,7 @@ std::vector<TokenId> profile_ids(const Engine& engine, const Tokenizer& tokenize
   return ids;
 }
 
-Result<SparseProfile> make_profile(Engine& engine, const Tokenizer& tokenizer,
-                                   std::string_view text, Console& console) {
-  const std::vector<TokenId> ids = profile_ids(engine, tokenizer, text);
+Result<SparseProfile> make_profile(Engine& engine, std::span<const TokenId> ids, Console& console) {
   console.note("profiling this model's attention on " + std::to_string(ids.size()) +
                " tokens, once ...");
   const auto start = std::chrono::steady_clock::now();
@@ -84,12 +82,13 @@ Result<SparseProfile> find_profile(const std::optional<std::string>& given, Engi
     if (kept.ok()) return kept;
     console.note("warning: " + kept.error().message + "; making another");
   }
-  const int64_t num_tokens = std::ssize(profile_ids(engine, tokenizer, profile_text()));
+  const std::vector<TokenId> ids = profile_ids(engine, tokenizer, profile_text());
+  const int64_t num_tokens = std::ssize(ids);
   if (engine.free_tokens() < num_tokens) {
     console.note("warning: no room to profile this model's attention beside the conversation");
     return no_profile(engine.model());
   }
-  TRY(SparseProfile profile, make_profile(engine, tokenizer, profile_text(), console));
+  TRY(SparseProfile profile, make_profile(engine, ids, console));
   // One cut short by a small context would not serve the next run.
   const bool whole =
       num_tokens == std::min(kMaxProfileTokens, engine.model().config().context_tokens) ||

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,8 +23,7 @@ Status keep_profile(const SparseProfile& profile, const Model& model, const std:
 std::vector<TokenId> profile_ids(const Engine& engine, const Tokenizer& tokenizer,
                                  std::string_view text);
 // Profiles the model on them; notes on `console` what it does and how long it took.
-Result<SparseProfile> make_profile(Engine& engine, const Tokenizer& tokenizer,
-                                   std::string_view text, Console& console);
+Result<SparseProfile> make_profile(Engine& engine, std::span<const TokenId> ids, Console& console);
 
 // The profile in the file `given`; without one that kept for the model, or one made now on
 // profile_text() and kept.

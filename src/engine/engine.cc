@@ -410,7 +410,7 @@ Result<SparseProfile> Engine::profile(std::span<const TokenId> ids,
   const std::vector<LayerConfig>& layers = impl_->model->config().layers;
   ProfileCollector collector(static_cast<int>(layers.size()));
   Sequence sequence(*impl_->kv);
-  TRY(PromptRun run, impl_->start_prompt(*this, sequence, ids, options));
+  PromptRun run = impl_->new_run(sequence, ids, options);
   run.profiled = &collector;
   TRY_STATUS(impl_->prefill(sequence, run, std::ssize(ids), options, [](const LogitRows&) {}));
   for (size_t i = 0; i < layers.size(); ++i) {
