@@ -19,6 +19,8 @@ enum class ErrorCode {
   kInterrupted,      // cancelled by the user
   kNumerical,        // NaN or infinity where a finite number is required
   kIo,               // the operating system refused a read or write
+  kOverloaded,       // the queue is full; the same request may succeed later
+  kShuttingDown,     // no more requests are taken
 };
 
 struct Error {

@@ -1,0 +1,160 @@
+// GenerationService: many requests on one engine. Requests go in as token ids; tokens come back to
+// each request's listener as they are made. What a server needs to know of an engine is here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attention/attention_stats.h"
+#include "attention/sparse_rule.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "engine/engine.h"
+#include "engine/request_id.h"
+#include "sampling/sampler.h"
+
+namespace winnow {
+
+struct TokenLogprob {
+  TokenId token = 0;
+  float logprob = 0;
+};
+
+// A token and what the model thought of it: log-probabilities of the plain softmax, before
+// penalties, temperature and filters.
+struct ScoredToken {
+  TokenId token = 0;
+  float logprob = 0;
+  std::vector<TokenLogprob> top = {};  // the most likely tokens, best first; ties: lowest id first
+};
+
+// Which tokens may come next: a grammar. Called on the engine's thread only.
+class TokenConstraint {
+ public:
+  virtual ~TokenConstraint() = default;
+  // Sets the logits of tokens that may not come next to -inf; leaves at least one finite.
+  virtual void mask(std::span<float> logits) = 0;
+  // `token` came, end tokens included. Requires that the mask allowed it.
+  virtual void accept(TokenId token) = 0;
+};
+
+struct ServiceRequest {
+  std::vector<TokenId> prompt;
+  int64_t max_new_tokens = -1;  // -1 = until an end token or the context is full
+  int64_t min_new_tokens = 0;   // end tokens are not chosen before
+  SamplerOptions sampling = {};
+  std::vector<TokenId> end_tokens = {};
+  std::optional<SparseRule> sparse = {};  // none = dense
+  PrefixReuse reuse = PrefixReuse::kExact;
+  std::string cache_scope = {};     // prefixes are shared within a scope only (a tenant)
+  bool read_cache = true;           // false: nothing is taken from the cache, all is computed
+  bool score_tokens = false;        // fill ScoredToken::logprob
+  int32_t num_top_logprobs = 0;     // and so many of ScoredToken::top
+  bool score_prompt = false;        // on_prompt_scores; computes the whole prompt
+  std::unique_ptr<TokenConstraint> constraint = {};
+  SelectionObserver* observer = nullptr;  // told of every sparse tile; outlives the request
+};
+
+// Times count from submit().
+struct RequestEnd {
+  FinishReason finish = FinishReason::kEndToken;
+  std::optional<Error> error = {};  // then `finish` means nothing
+  TokenId end_token = -1;           // of kEndToken
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;     // of the prompt, found in the cache
+  int64_t generated_tokens = 0;  // given to on_token, and an end token
+  int32_t num_preemptions = 0;
+  double queue_s = 0;   // until its first step
+  double prompt_s = 0;  // from its first step to its first token
+  double decode_s = 0;  // from its first token to its last
+  AttentionStats attention = {};  // of the prompt tokens that were run
+};
+
+// One request's news. Called on the engine's thread, in order; must return within microseconds.
+class GenerationListener {
+ public:
+  virtual ~GenerationListener() = default;
+  // After every chunk of the prompt.
+  virtual void on_prefill(const PrefillProgress& /*progress*/) {}
+  // With score_prompt, before the first token, maybe in parts: prompt tokens in order, the first
+  // without logprob and top.
+  virtual void on_prompt_scores(std::span<const ScoredToken> /*tokens*/) {}
+  // A new token, end tokens excluded; false ends the answer (kStopped).
+  virtual bool on_token(const ScoredToken& token) = 0;
+  // Exactly once, last.
+  virtual void on_end(const RequestEnd& end) = 0;
+};
+
+enum class RequestPhase { kWaiting, kPrompt, kDecode };
+
+struct RequestStatus {
+  RequestId id = {};
+  RequestPhase phase = RequestPhase::kWaiting;
+  int64_t prompt_tokens = 0;
+  int64_t processed_tokens = 0;  // of the prompt, cached ones included
+  int64_t cached_tokens = 0;
+  int64_t generated_tokens = 0;
+  double age_s = 0;
+  double tokens_per_s = 0;  // of the current phase
+  double eta_s = 0;         // of the prompt
+};
+
+// live + cached + free = total, always.
+struct PageCounts {
+  int64_t total = 0;
+  int64_t live = 0;    // held by requests
+  int64_t cached = 0;  // held by the prefix cache alone: given up when pages are needed
+  int64_t free = 0;
+};
+
+struct ServiceStatus {
+  PageCounts pages;
+  int64_t num_running = 0;
+  int64_t num_waiting = 0;
+  int64_t max_running = 0;
+  int64_t max_waiting = 0;
+  // Since the start.
+  int64_t num_steps = 0;
+  int64_t num_preemptions = 0;
+  int64_t prefix_queried_tokens = 0;
+  int64_t prefix_hit_tokens = 0;
+  std::vector<RequestStatus> requests;
+  // Since the last step ended, or work came to an idle engine; 0 when idle.
+  double seconds_in_step = 0;
+  bool failed = false;  // the engine's thread has ended
+};
+
+// What one step did, for metrics. Called on the engine's thread.
+struct StepReport {
+  int64_t prompt_tokens = 0;
+  int64_t generated_tokens = 0;
+  double seconds = 0;
+  AttentionStats attention = {};
+};
+
+// All calls are thread-safe and return at once.
+class GenerationService {
+ public:
+  virtual ~GenerationService() = default;
+
+  virtual const Model& model() const = 0;
+  // Prompt and answer together; at most what the pages hold.
+  virtual int64_t context_tokens() const = 0;
+
+  // `listener` is called until on_end. Nothing is called after an error:
+  // kInvalidArgument for ids or sampling options out of range, kContextExceeded for a prompt that
+  // leaves no room for a token, kOverloaded when the queue is full, kShuttingDown.
+  virtual Result<RequestId> submit(ServiceRequest request,
+                                   std::shared_ptr<GenerationListener> listener) = 0;
+  // Ends the request (kCancelled) within a step; none of that id: nothing happens.
+  virtual void cancel(RequestId id) = 0;
+  virtual ServiceStatus status() const = 0;
+  // Takes no more requests; those at hand are finished.
+  virtual void drain() = 0;
+};
+
+}  // namespace winnow

@@ -1,0 +1,104 @@
+// Scheduler: who runs next. A pure function of its state: no clock, no I/O, no model. It owns the
+// tokens and pages of every request and the prefix cache's bookkeeping.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/request_id.h"
+#include "engine/sequence.h"
+#include "engine/step_plan.h"
+#include "kv/prefix_cache.h"
+
+namespace winnow {
+
+struct SchedulerLimits {
+  int32_t max_running = 64;
+  int32_t max_waiting = 512;
+};
+
+// How a request uses the prefix cache.
+struct CacheUse {
+  std::string scope;  // what besides tokens must be equal: tenant, rule
+  bool read = true;
+  bool exact = true;  // law 4: only pages that a fresh run of this prompt would fill alike
+};
+
+struct ScheduledRequest {
+  RequestId id = {};
+  std::vector<TokenId> prompt;
+  int64_t max_new_tokens = 0;  // prompt and answer fit the pool (see most_tokens)
+  PromptMode mode = {};
+  CacheUse cache = {};
+};
+
+enum class Admission { kQueued, kQueueFull, kNeverFits };
+
+// A request as the scheduler sees it. Read-only for others.
+struct ScheduledSequence {
+  RequestId id = {};
+  std::vector<TokenId> tokens;  // prompt and answer so far
+  int32_t prompt_tokens = 0;
+  int32_t computed_tokens = 0;  // with K and V in `pages`; the newest token never is
+  int32_t cached_tokens = 0;    // of these, taken from the cache at the first admission
+  int32_t num_preemptions = 0;
+  bool running = false;
+  std::vector<PageId> pages;
+};
+
+// A page of a running request that was exchanged for an equal one filed earlier: what is known
+// about the old page besides its K and V does not hold for the new one.
+struct ExchangedPage {
+  RequestId id = {};
+  int32_t page_idx = 0;
+};
+
+// Rules:
+//   - Every running request that decodes is in every step; what is left of the budget goes to
+//     prompts, shortest remaining work first, with aging, so that none waits for ever.
+//   - Prompt chunks end at multiples of kPageTokens or at the prompt's end; a step in which a prompt
+//     may run carries at least one page of it, whatever the budget.
+//   - A waiting request is admitted when the pages of its prompt are there. When pages run out, the
+//     youngest running request is preempted: an older one never gives way to a younger one. One
+//     that was preempted comes back only when its longest answer fits, or alone.
+//   - After a preemption prompt tokens run as prompt tokens and generated ones as generated ones,
+//     one a step: the same bits as without it.
+//   - A page is filed when the step that filled it is committed; not before.
+class Scheduler {
+ public:
+  // Both must outlive the scheduler.
+  Scheduler(const SchedulerLimits& limits, PagePool& pool, PrefixCache& cache);
+  ~Scheduler();
+
+  // Prompt and answer of one request together, at most.
+  int64_t most_tokens() const;
+  // Requires prompt not empty, max_new_tokens >= 1, a new id.
+  Admission submit(ScheduledRequest request);
+  bool has_work() const;
+
+  // The next step with at most `prompt_budget` prompt tokens (rounded up to a page).
+  StepPlan plan(int32_t prompt_budget) const;
+  // Takes the pages that the plan needs. Requires the plan just made.
+  void begin(const StepPlan& plan);
+  // results[i] belongs to plan.steps[i]. Requires begin(plan).
+  std::vector<ExchangedPage> commit(const StepPlan& plan, std::span<const StepResult> results);
+  // The request is over, wherever it stands. Not between begin and commit.
+  void end(RequestId id);
+
+  // Null if there is none. Valid until the next non-const call.
+  const ScheduledSequence* find(RequestId id) const;
+  int64_t num_running() const;
+  int64_t num_waiting() const;
+
+  // free + cached + live = total; owners = holders; every sequence holds the pages of its tokens.
+  void check_invariants() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace winnow

@@ -1,0 +1,64 @@
+// PrefixCache: full pages of earlier prompts and answers, found again by what shaped them. A tree:
+// a page stands below the page before it, so its place names all tokens before it. One owner, in
+// the pool's sense, of every page it files.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "base/ids.h"
+#include "kv/page_pool.h"
+
+namespace winnow {
+
+// How the tokens of a page got their K and V. A prompt's pages are dense where its rows were, in
+// short prompts and before and behind the sparse rows.
+enum class PageKind : uint8_t {
+  kDense,      // prompt tokens that attended to everything
+  kSparse,     // prompt tokens that attended by the scope's rule
+  kGenerated,  // at least one generated token
+};
+
+// Invariants:
+//   1. A page is filed at most once, and only full and fully computed pages are.
+//   2. Whoever owns a filed page owns the pages above it, so a page that the cache alone owns has
+//      only such pages below it: all of them can be evicted, leaves first.
+class PrefixCache {
+ public:
+  enum class NodeId : int32_t {};
+
+  // `hash_key` should be random per process: the places of pages then cannot be foreseen. A hit is
+  // always confirmed by comparing tokens. `pool` must outlive the cache.
+  PrefixCache(PagePool& pool, uint64_t hash_key);
+  ~PrefixCache();
+
+  // Where chains begin that only this scope sees (tenant, attention rule and its parameters).
+  NodeId root(std::string_view scope);
+  std::optional<NodeId> find_root(std::string_view scope) const;
+  // The page below `parent` with these tokens, made that way. Requires kPageTokens tokens.
+  std::optional<NodeId> find(NodeId parent, std::span<const TokenId> tokens, PageKind kind) const;
+  PageId page(NodeId node) const;
+
+  // Files a page and becomes one of its owners. If an equal one is there, that one is returned and
+  // `page` stays unfiled: the two hold the same bits.
+  NodeId insert(NodeId parent, std::span<const TokenId> tokens, PageKind kind, PageId page);
+  // The chain down to `node` was used: it is evicted after all that was not.
+  void touch(NodeId node);
+  // Gives back the page that went unused longest among those that the cache alone owns and nothing
+  // stands below; false if there is none.
+  bool evict_one();
+
+  int64_t num_filed() const;
+  // Pages that the cache alone owns: evict_one() succeeds this often.
+  int64_t num_evictable() const;
+  void check_invariants() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace winnow
