@@ -1,5 +1,6 @@
 // sim [FIRST_SEED] [STEPS]: simulates seed after seed until so many steps are done. Exit code 3: a
 // seed failed. A broken invariant aborts; the seed is the last one printed.
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -24,13 +25,15 @@ int main(int argc, char** argv) {
     sum.num_steps += outcome.num_steps;
     sum.num_answers += outcome.num_answers;
     sum.num_preemptions += outcome.num_preemptions;
+    sum.most_preemptions = std::max(sum.most_preemptions, outcome.most_preemptions);
     sum.cached_tokens += outcome.cached_tokens;
     sum.num_adoptions += outcome.num_adoptions;
     sum.num_exchanges += outcome.num_exchanges;
   }
-  std::printf("%" PRId64 " steps, %" PRId64 " answers, %" PRId64 " preemptions, %" PRId64
+  std::printf("%" PRId64 " steps, %" PRId64 " answers, %" PRId64
+              " preemptions (of one request %" PRId64 "), %" PRId64
               " tokens from the cache, %" PRId64 " adoptions, %" PRId64 " exchanges\n",
-              sum.num_steps, sum.num_answers, sum.num_preemptions, sum.cached_tokens,
-              sum.num_adoptions, sum.num_exchanges);
+              sum.num_steps, sum.num_answers, sum.num_preemptions, sum.most_preemptions,
+              sum.cached_tokens, sum.num_adoptions, sum.num_exchanges);
   return 0;
 }

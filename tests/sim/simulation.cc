@@ -18,6 +18,10 @@
 namespace winnow::sim {
 namespace {
 
+// One that comes back only when its longest answer fits is seldom pushed out again; one that comes
+// back at once is, dozens of times.
+constexpr int64_t kMostPreemptions = 4;
+
 // A request, with what a run of it alone gives.
 struct Client {
   SimRequest asked;
@@ -204,6 +208,9 @@ void Simulation::check_preempted(const StepPlan& plan) {
     Client& client = clients_.at(id);
     ++client.num_preemptions;
     ++outcome_.num_preemptions;
+    outcome_.most_preemptions =
+        std::max<int64_t>(outcome_.most_preemptions, client.num_preemptions);
+    expect(client.num_preemptions <= kMostPreemptions, "a request preempted again and again");
     for (const auto& [other_id, other] : clients_) {
       const bool stays =
           scheduler_.find(other_id)->running && std::ranges::count(plan.preempted, other_id) == 0;

@@ -13,6 +13,7 @@ struct SimOutcome {
   int64_t num_steps = 0;
   int64_t num_answers = 0;  // complete, each equal to its run alone with an empty cache
   int64_t num_preemptions = 0;
+  int64_t most_preemptions = 0;  // of one request
   int64_t cached_tokens = 0;
   int64_t num_adoptions = 0;
   int64_t num_exchanges = 0;
