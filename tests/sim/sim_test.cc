@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -10,9 +11,6 @@
 
 namespace winnow::sim {
 namespace {
-
-constexpr int kExitFailure = 3;
-constexpr int kExitAborted = 128 + SIGABRT;
 
 int exit_code_of(const std::string& program, int num_steps) {
   const std::string arguments = " 0 " + std::to_string(num_steps) + " > /dev/null 2>&1";
@@ -64,8 +62,9 @@ TEST(Sim, TheProgramFindsNothingInTheRightSources) {
 class KnownBug : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(KnownBug, IsFound) {
-  const int code = exit_code_of(std::string(WINNOW_SIM_MUTANTS) + "/" + GetParam(), 1'000'000);
-  EXPECT_TRUE(code == kExitFailure || code == kExitAborted) << GetParam() << ": exit code " << code;
+  const std::string program = std::string(WINNOW_SIM_MUTANTS) + "/" + GetParam();
+  ASSERT_TRUE(std::filesystem::exists(program)) << program;
+  EXPECT_NE(exit_code_of(program, 1'000'000), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sim, KnownBug, ::testing::ValuesIn(mutants()),

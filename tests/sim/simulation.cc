@@ -20,7 +20,7 @@ namespace {
 
 // One that comes back only when its longest answer fits is seldom pushed out again; one that comes
 // back at once is, dozens of times.
-constexpr int64_t kMostPreemptions = 4;
+constexpr int64_t kMostPreemptions = 6;
 
 // A request, with what a run of it alone gives.
 struct Client {
@@ -315,7 +315,8 @@ void Simulation::check_exchanges(const StepPlan& plan,
   for (const ExchangedPage& page : exchanged) {
     ++outcome_.num_exchanges;
     const ScheduledSequence* sequence = scheduler_.find(page.id);
-    if (sequence == nullptr) continue;  // it has ended
+    expect(sequence != nullptr, "an exchange for a request that has ended");
+    if (sequence == nullptr) return;
     const auto idx = static_cast<size_t>(page.page_idx);
     clients_.at(page.id).table.at(idx) = sequence->pages.at(idx);
   }
