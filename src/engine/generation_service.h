@@ -15,22 +15,10 @@
 #include "base/result.h"
 #include "engine/engine.h"
 #include "engine/request_id.h"
+#include "engine/token_scores.h"
 #include "sampling/sampler.h"
 
 namespace winnow {
-
-struct TokenLogprob {
-  TokenId token = 0;
-  float logprob = 0;
-};
-
-// A token and what the model thought of it: log-probabilities of the plain softmax, before
-// penalties, temperature and filters.
-struct ScoredToken {
-  TokenId token = 0;
-  float logprob = 0;
-  std::vector<TokenLogprob> top = {};  // the most likely tokens, best first; ties: lowest id first
-};
 
 // Which tokens may come next: a grammar. Called on the engine's thread only.
 class TokenConstraint {
