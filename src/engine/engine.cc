@@ -103,7 +103,7 @@ const Model& Engine::model() const { return *impl_->model; }
 int64_t Engine::context_tokens() const { return impl_->context_tokens; }
 int Engine::num_threads() const { return impl_->pool.num_threads(); }
 int64_t Engine::chunk_tokens() const { return impl_->chunk_tokens; }
-int64_t Engine::free_tokens() const { return impl_->kv->num_free() * kPageTokens; }
+int64_t Engine::free_tokens() const { return impl_->kv->pool().num_free() * kPageTokens; }
 int64_t Engine::kv_bytes() const { return impl_->peak_pages * impl_->kv->bytes_per_page(); }
 std::unique_ptr<Sequence> Engine::new_sequence() { return std::make_unique<Sequence>(*impl_->kv); }
 
@@ -112,7 +112,7 @@ Status Engine::Impl::check_prompt(std::span<const TokenId> prompt) const {
 }
 
 void Engine::Impl::note_pages() {
-  peak_pages = std::max(peak_pages, kv->num_pages() - kv->num_free());
+  peak_pages = std::max(peak_pages, kv->num_pages() - kv->pool().num_free());
 }
 
 // Forgets what of the sequence does not serve the prompt.
@@ -156,7 +156,7 @@ Status Engine::Impl::prefill(Sequence& sequence, PromptRun& run, int64_t until,
     return fail(ErrorCode::kContextExceeded,
                 "KV cache: the prompt needs %lld pages of %d tokens, but %lld are free",
                 static_cast<long long>(pages_for(until)), kPageTokens,
-                static_cast<long long>(kv->num_free()));
+                static_cast<long long>(kv->pool().num_free()));
   }
   note_pages();
   const SparsePrompt sparse{.rule = run.mode.rule ? &*run.mode.rule : nullptr,
