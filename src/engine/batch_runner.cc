@@ -122,7 +122,7 @@ void BatchRunner::score_rows(std::span<Part> parts, const LogitRows& rows) {
   struct Row {
     Part* part = nullptr;
     std::span<const float> logits;
-    std::span<const float> allowed;       // of a row whose token is wanted
+    std::span<const float> allowed = {};  // of a row whose token is wanted
     ScoredToken* prompt_score = nullptr;  // of any other
     TokenId prompt_token = 0;
   };
@@ -137,8 +137,8 @@ void BatchRunner::score_rows(std::span<Part> parts, const LogitRows& rows) {
       if (position + 1 == part.end() && part.step->wants_token) {
         row.allowed = allowed_logits(*part.request, row.logits);
       } else {
-        row.prompt_score = &part.outcome->prompt_scores[static_cast<size_t>(
-            position - part.step->begin)];
+        row.prompt_score =
+            &part.outcome->prompt_scores[static_cast<size_t>(position - part.step->begin)];
         row.prompt_token = part.sequence->tokens[static_cast<size_t>(position + 1)];
       }
       work.push_back(row);
@@ -171,9 +171,9 @@ void BatchRunner::exchanged(BatchRequest& request, int32_t page_idx) {
 void BatchRunner::restarted(BatchRequest& request, std::span<const PageId> cached_pages) {
   request.summaries.truncate(0);
   if (!request.mode.has_sparse_rows()) return;
-  const auto first_without =
-      std::find_if(cached_pages.begin(), cached_pages.end(),
-                   [&](PageId id) { return !has_summaries_[static_cast<size_t>(id)]; });
+  const auto first_without = std::find_if(cached_pages.begin(), cached_pages.end(), [&](PageId id) {
+    return !has_summaries_[static_cast<size_t>(id)];
+  });
   request.summaries.adopt(static_cast<int32_t>(first_without - cached_pages.begin()));
 }
 
