@@ -249,6 +249,7 @@ void Scheduler::Impl::apply(const SequenceStep& step, const StepResult& result,
   if (step.phase == Phase::kPrompt) e.last_turn = num_steps;
   file_pages(e, exchanged);
   if (result.ended) {
+    std::erase_if(exchanged, [&](const ExchangedPage& page) { return page.id == step.id; });
     forget(e);
   } else if (result.next_token) {
     e.seq.tokens.push_back(*result.next_token);

@@ -20,6 +20,7 @@ struct SequenceStep {
   bool wants_token = false;
 };
 
+// A waiting request starts, or goes on after a preemption: then its answer may be cached, too.
 struct PlannedAdmission {
   RequestId id = {};
   int32_t cached_tokens = 0;  // a whole number of pages
