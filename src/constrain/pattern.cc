@@ -75,9 +75,7 @@ class Parser {
     return true;
   }
   uint32_t take_character();
-  bool ends_alternative(int depth) const {
-    return at_end() || next_is("|") || (depth > 0 && next_is(")"));
-  }
+  bool ends_alternative() const { return at_end() || next_is("|") || next_is(")"); }
 
   Result<NodePtr> choice(int depth);
   Result<NodePtr> sequence(int depth);
@@ -129,10 +127,10 @@ Result<NodePtr> Parser::choice(int depth) {
 Result<NodePtr> Parser::sequence(int depth) {
   auto node = std::make_unique<Node>();
   if (depth == 0 && take("^")) node->from_start = true;
-  while (!ends_alternative(depth)) {
+  while (!ends_alternative()) {
     if (depth == 0 && next_is("$")) {
       take("$");
-      if (!ends_alternative(depth)) return refuse("'$' before the end");
+      if (!ends_alternative()) return refuse("'$' before the end");
       node->to_end = true;
       break;
     }
