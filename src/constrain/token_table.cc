@@ -62,7 +62,9 @@ bool TokenSet::empty() const {
 }
 
 TokenTable::TokenTable(const Tokenizer& tokenizer, std::span<const std::string> control_tokens)
-    : num_tokens_(tokenizer.vocab_size()), plain_set_(tokenizer.vocab_size()) {
+    : num_tokens_(tokenizer.vocab_size()),
+      controls_(control_tokens.size()),
+      plain_set_(tokenizer.vocab_size()) {
   std::vector<TokenId> plain, others;
   for (TokenId id = 0; id < num_tokens_; ++id) {
     const std::string_view piece = tokenizer.piece(id);
@@ -72,6 +74,7 @@ TokenTable::TokenTable(const Tokenizer& tokenizer, std::span<const std::string> 
       if (named != control_tokens.end()) {
         bytes_ += static_cast<char>(kControlByte);
         bytes_ += static_cast<char>(named - control_tokens.begin());
+        controls_[static_cast<size_t>(named - control_tokens.begin())] = *named;
       }
     } else if (piece.find(static_cast<char>(kControlByte)) == std::string_view::npos &&
                piece.size() <= kMaxSpelling) {
@@ -95,6 +98,12 @@ TokenTable::TokenTable(const Tokenizer& tokenizer, std::span<const std::string> 
   std::sort(others.begin(), others.end(), by_spelling);
   plain_ = make_trie(plain, *this);
   others_ = make_trie(others, *this);
+}
+
+std::optional<uint8_t> TokenTable::control_index(std::string_view text) const {
+  const auto found = std::find(controls_.begin(), controls_.end(), text);
+  if (text.empty() || found == controls_.end()) return std::nullopt;
+  return static_cast<uint8_t>(found - controls_.begin());
 }
 
 std::string_view TokenTable::spelling(TokenId id) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,11 +62,16 @@ class TokenTable {
   // All others.
   const TokenTrie& others() const { return others_; }
 
+  // The index of the control token with this text, if this vocabulary has it and grammars may name
+  // it.
+  std::optional<uint8_t> control_index(std::string_view text) const;
+
   // The bytes that a grammar sees; empty if none will ever let the token through.
   std::string_view spelling(TokenId id) const;
 
  private:
   int32_t num_tokens_ = 0;
+  std::vector<std::string> controls_;  // by index; empty: not in this vocabulary
   std::string bytes_;
   std::vector<uint32_t> begins_ = {0};
   TokenTrie plain_, others_;
