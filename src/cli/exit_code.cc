@@ -17,6 +17,8 @@ ExitCode exit_code(ErrorCode code) {
     case ErrorCode::kContextExceeded:
     case ErrorCode::kNumerical:
     case ErrorCode::kIo:
+    case ErrorCode::kOverloaded:
+    case ErrorCode::kShuttingDown:
       return ExitCode::kRuntime;
   }
   return ExitCode::kRuntime;
