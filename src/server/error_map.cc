@@ -52,8 +52,8 @@ ErrorForm error_form(ErrorCode code) {
       return {400, kInvalidRequest};
     case ErrorCode::kContextExceeded:
       return {400, kInvalidRequest, kContextExceededCode};
-    case ErrorCode::kNotFound:
-      return {404, "not_found_error"};
+    case ErrorCode::kNotFound:  // what a request can name is a model
+      return {404, "not_found_error", "model_not_found"};
     case ErrorCode::kOverloaded:
       return {429, "rate_limit_error", "queue_full"};
     case ErrorCode::kShuttingDown:

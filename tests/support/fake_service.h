@@ -209,6 +209,10 @@ class FakeService final : public GenerationService {
       for (size_t i = 0; i < count; ++i) advance(requests_[i]);
       std::erase_if(requests_, [](const Running& running) { return !running.listener; });
       changed_.notify_all();
+      // Others are let in between steps.
+      lock.unlock();
+      std::this_thread::yield();
+      lock.lock();
     }
     for (Running& running : requests_) {
       if (running.listener) end(running, FinishReason::kCancelled);
