@@ -7,7 +7,7 @@
 #include "base/escape.h"
 #include "cli/answer.h"
 #include "cli/attention_flags.h"
-#include "cli/chat_prompt.h"
+#include "tokenizer/chat_prompt.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/sampling_flags.h"

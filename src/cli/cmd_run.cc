@@ -5,7 +5,7 @@
 #include "cli/answer.h"
 #include "cli/answer_pair.h"
 #include "cli/attention_flags.h"
-#include "cli/chat_prompt.h"
+#include "tokenizer/chat_prompt.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/prompt_input.h"

@@ -17,6 +17,9 @@ ExitCode exit_code(ErrorCode code) {
     case ErrorCode::kContextExceeded:
     case ErrorCode::kNumerical:
     case ErrorCode::kIo:
+    case ErrorCode::kOverloaded:
+    case ErrorCode::kShuttingDown:
+    case ErrorCode::kInternal:
       return ExitCode::kRuntime;
   }
   return ExitCode::kRuntime;

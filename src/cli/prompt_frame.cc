@@ -1,6 +1,6 @@
 #include "cli/prompt_frame.h"
 
-#include "cli/chat_prompt.h"
+#include "tokenizer/chat_prompt.h"
 #include "tokenizer/chat_template.h"
 
 namespace winnow {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,14 @@ namespace winnow {
 // One message, as templates expect it.
 boost::json::object chat_message(std::string_view role, std::string_view content);
 
+struct ChatPromptOptions {
+  boost::json::array tools = {};   // as in ChatTemplateInput
+  boost::json::object extra = {};  // as in ChatTemplateInput
+  bool add_generation_prompt = true;
+  // The answer continues the last message: nothing of the template follows its text.
+  bool continue_final_message = false;
+};
+
 class ChatPrompt {
  public:
   // kInvalidArgument if the model has no template: it continues text and holds no conversations.
@@ -23,10 +32,13 @@ class ChatPrompt {
 
   static bool has_template(const Metadata& metadata);
 
-  // Ends where the answer begins.
-  Result<RenderedText> render(const boost::json::array& messages) const;
+  // Ends where the answer begins. kInvalidArgument for what the template refuses, and for a last
+  // message that cannot be continued.
+  Result<RenderedText> render(const boost::json::array& messages,
+                              const ChatPromptOptions& options = {}) const;
   // The same as ids. BOS comes first if the model wants it, once.
-  Result<std::vector<TokenId>> encode(const boost::json::array& messages) const;
+  Result<std::vector<TokenId>> encode(const boost::json::array& messages,
+                                      const ChatPromptOptions& options = {}) const;
 
  private:
   ChatPrompt(ChatTemplate chat_template, const Tokenizer& tokenizer);

@@ -1,0 +1,119 @@
+#include "server/answer_run.h"
+
+#include <algorithm>
+
+#include "server/error_map.h"
+
+namespace winnow {
+namespace {
+
+class AnswerRun final : public AnswerEvents, public std::enable_shared_from_this<AnswerRun> {
+ public:
+  AnswerRun(GenerationService& service, std::shared_ptr<Exchange> exchange,
+            std::unique_ptr<AnswerWriter> writer)
+      : service_(service), exchange_(std::move(exchange)), writer_(std::move(writer)) {}
+
+  // On the strand, before any event: the choices are running.
+  void begin(std::vector<RequestId> ids) {
+    num_running_ = ids.size();
+    ids_ = std::move(ids);
+    exchange_->on_client_left([run = weak_from_this()] {
+      if (const auto self = run.lock()) self->cancel();
+    });
+    if (!exchange_->client_left()) writer_->begin(*exchange_);
+  }
+
+  void on_progress(int32_t choice, const PrefillProgress& progress) override {
+    if (!over()) writer_->on_progress(*exchange_, choice, progress);
+  }
+  void on_prompt_scores(int32_t choice, std::vector<ScoredToken> scores) override {
+    if (!over()) writer_->on_prompt_scores(*exchange_, choice, std::move(scores));
+  }
+  void on_token(int32_t choice, AnswerToken token) override {
+    if (!over()) writer_->on_token(*exchange_, choice, std::move(token));
+  }
+  void on_end(int32_t choice, AnswerEnd end) override {
+    --num_running_;
+    if (over()) return;
+    add_details(end.end);
+    if (end.end.error) return fail_all(*end.end.error);
+    if (end.end.finish == FinishReason::kCancelled) {
+      return fail_all(fail(ErrorCode::kInterrupted, "the request was cancelled by the server"));
+    }
+    writer_->on_end(*exchange_, choice, std::move(end));
+    if (num_running_ == 0) writer_->finish(*exchange_);
+  }
+
+ private:
+  bool over() const { return failed_ || exchange_->client_left(); }
+
+  void cancel() {
+    for (const RequestId id : ids_) service_.cancel(id);
+  }
+
+  void fail_all(const Error& error) {
+    writer_->fail(*exchange_, error);
+    failed_ = true;
+    cancel();
+  }
+
+  // Of several choices, what is added up or lasted longest.
+  void add_details(const RequestEnd& end) {
+    boost::json::object& details = exchange_->details();
+    const auto add = [&details](const char* name, int64_t count) {
+      boost::json::value& sum = details[name];
+      sum = (sum.is_int64() ? sum.get_int64() : 0) + count;
+    };
+    const auto longest = [&details](const char* name, double seconds) {
+      boost::json::value& most = details[name];
+      most = std::max(most.is_double() ? most.get_double() : 0, seconds * 1e3);
+    };
+    add("prompt_tokens", end.prompt_tokens);
+    add("cached_tokens", end.cached_tokens);
+    add("generated_tokens", end.generated_tokens);
+    longest("queue_ms", end.queue_s);
+    longest("prompt_ms", end.prompt_s);
+    longest("decode_ms", end.decode_s);
+  }
+
+  GenerationService& service_;
+  std::shared_ptr<Exchange> exchange_;
+  std::unique_ptr<AnswerWriter> writer_;
+  std::vector<RequestId> ids_;
+  size_t num_running_ = 0;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+void run_answer(GenerationService& service, const Tokenizer& tokenizer, Metrics& metrics,
+                std::vector<ServiceRequest> requests, const AnswerRunOptions& options,
+                std::shared_ptr<Exchange> exchange, std::unique_ptr<AnswerWriter> writer) {
+  const auto run = std::make_shared<AnswerRun>(service, exchange, std::move(writer));
+  // On the strand, submission and begin() come before every event.
+  exchange->post([&service, &tokenizer, &metrics, run, exchange, options,
+                  requests = std::make_shared<std::vector<ServiceRequest>>(std::move(requests))] {
+    std::vector<RequestId> accepted;
+    for (ServiceRequest& request : *requests) {
+      AnswerStreamOptions stream_options{
+          .choice = static_cast<int32_t>(accepted.size()),
+          .stops = options.stops,
+          .include_stop = options.include_stop,
+          .report_progress = options.report_progress,
+          .on_ended = [&metrics](const RequestEnd& end) { metrics.on_end(end); },
+          .on_gap = [&metrics](double seconds) { metrics.on_gap(seconds); }};
+      const auto stream =
+          std::make_shared<AnswerStream>(tokenizer, std::move(stream_options), exchange, run);
+      const Result<RequestId> id = service.submit(std::move(request), stream);
+      if (!id.ok()) {
+        for (const RequestId other : accepted) service.cancel(other);
+        exchange->reply(error_reply(id.error()));
+        return;
+      }
+      accepted.push_back(*id);
+    }
+    run->begin(std::move(accepted));
+  });
+}
+
+}  // namespace winnow

@@ -1,0 +1,139 @@
+#include "server/api.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "server/error_map.h"
+#include "server/generation_routes.h"
+#include "server/openai_types.h"
+#include "server/page.h"
+#include "server/status_routes.h"
+
+namespace winnow {
+namespace {
+
+namespace json = boost::json;
+
+// The client's own id for its request, which is only echoed, or a new one.
+std::string request_id(const HttpHead& head) {
+  constexpr size_t kMaxBytes = 128;
+  const std::string_view given = head.header("X-Request-Id");
+  const bool plain =
+      !given.empty() && given.size() <= kMaxBytes &&
+      std::all_of(given.begin(), given.end(), [](char c) { return c > 0x20 && c < 0x7F; });
+  return plain ? std::string(given) : new_answer_id("req-");
+}
+
+using PostRoute = void (*)(const ServerContext&, const json::object&, const Caller&,
+                           std::shared_ptr<Exchange>);
+
+PostRoute post_route(RouteId id) {
+  switch (id) {
+    case RouteId::kChat:
+      return answer_chat;
+    case RouteId::kCompletions:
+      return answer_completion;
+    default:
+      return nullptr;
+  }
+}
+
+void run_post(PostRoute route, const ServerContext& context, const std::string& body,
+              const Caller& caller, const std::shared_ptr<Exchange>& exchange) {
+  // Libraries throw where memory runs out; the request ends alone.
+  try {
+    const Result<json::object> request = parse_json_object(body);
+    if (!request.ok()) return post_reply(exchange, error_reply(request.error()));
+    route(context, *request, caller, exchange);
+  } catch (const std::exception&) {
+    post_reply(exchange, error_reply(fail(ErrorCode::kOutOfMemory,
+                                          "the request needs too much "
+                                          "memory")));
+  }
+}
+
+}  // namespace
+
+Api::Api(const ServerContext& context, ApiOptions options, RequestLog& log)
+    : context_(context), options_(std::move(options)), log_(log), workers_(options_.num_workers) {}
+
+std::optional<HttpReply> Api::check(const HttpHead& head) {
+  std::optional<HttpReply> reply = refuse(head);
+  if (!reply) return std::nullopt;
+  for (HttpHeader& header : options_.cors.headers(head)) reply->headers.push_back(header);
+  reply->headers.push_back({"X-Request-Id", request_id(head)});
+  return reply;
+}
+
+std::optional<HttpReply> Api::refuse(const HttpHead& head) const {
+  const Route* route = find_route(head.path);
+  if (route == nullptr) return error_reply(error_form(404), "there is no such path");
+  if (head.method == "OPTIONS") return options_.cors.preflight(head, allowed_methods(*route));
+  if (!allows(*route, head.method)) {
+    HttpReply reply = error_reply(error_form(405), "the path does not know this method");
+    reply.headers.push_back({"Allow", allowed_methods(*route)});
+    return reply;
+  }
+  if (route->access == RouteAccess::kKey && !options_.keys.tenant(head)) {
+    return error_reply(error_form(401), "expected a valid API key, as 'Authorization: Bearer KEY'");
+  }
+  if (route->generates && draining_.load()) {
+    return error_reply(error_form(503), "the server is shutting down");
+  }
+  return std::nullopt;
+}
+
+void Api::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
+  const std::string id = request_id(request.head);
+  exchange->add_header("X-Request-Id", id);
+  exchange->details()["request_id"] = id;
+  for (const HttpHeader& header : options_.cors.headers(request.head)) {
+    exchange->add_header(header.name, header.value);
+  }
+  const Route* route = find_route(request.head.path);
+  if (route == nullptr) return exchange->reply(refusal(404, "there is no such path"));
+  if (route->method == "POST") return answer_post(*route, std::move(request), std::move(exchange));
+  exchange->reply(answer_get(*route, request.head));
+}
+
+HttpReply Api::answer_get(const Route& route, const HttpHead& head) const {
+  const bool draining = draining_.load();
+  switch (route.id) {
+    case RouteId::kPage:
+      return page_reply();
+    case RouteId::kHealth:
+      return health_reply(context_, draining);
+    case RouteId::kReady:
+      return ready_reply(context_, draining);
+    case RouteId::kVersion:
+      return version_reply(context_);
+    case RouteId::kMetrics:
+      return {.content_type = Metrics::kContentType,
+              .body = context_.metrics.text(context_.service.status(), http_counts_())};
+    case RouteId::kModels:
+      return models_reply(context_);
+    case RouteId::kModel:
+      return model_reply(context_, std::string_view(head.path).substr(route.path.size()));
+    default:
+      return error_reply(error_form(404), "there is no such path");
+  }
+}
+
+void Api::answer_post(const Route& route, HttpRequest request, std::shared_ptr<Exchange> exchange) {
+  const std::optional<std::string> tenant = options_.keys.tenant(request.head);
+  workers_.add(
+      [this, function = post_route(route.id), caller = Caller{tenant.value_or("")},
+       body = std::make_shared<const std::string>(std::move(request.body)),
+       exchange = std::move(exchange)] { run_post(function, context_, *body, caller, exchange); });
+}
+
+HttpReply Api::refusal(int status, std::string_view message) {
+  return error_reply(error_form(status), message);
+}
+
+void Api::finished(const ExchangeSummary& summary) {
+  context_.metrics.on_http(summary.status, summary.client_left);
+  log_.write(summary);
+}
+
+}  // namespace winnow

@@ -1,0 +1,53 @@
+// Api: every endpoint of the server behind the HttpHandler interface: who may call what, and which
+// function answers.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+
+#include "server/api_keys.h"
+#include "server/cors.h"
+#include "server/http_server.h"
+#include "server/request_log.h"
+#include "server/routes.h"
+#include "server/server_context.h"
+#include "server/task_queue.h"
+
+namespace winnow {
+
+struct ApiOptions {
+  ApiKeys keys = {};
+  CorsPolicy cors = {};
+  int num_workers = 2;  // threads that parse and tokenise
+};
+
+class Api final : public HttpHandler {
+ public:
+  // `context` and `log` must outlive this and all answers under way.
+  Api(const ServerContext& context, ApiOptions options, RequestLog& log);
+
+  // Where the figures of the HTTP side come from. Call before the first request.
+  void set_http_counts(std::function<HttpCounts()> counts) { http_counts_ = std::move(counts); }
+  // From now on what runs the engine is refused, and the server is neither healthy nor ready.
+  void drain() { draining_.store(true); }
+
+  std::optional<HttpReply> check(const HttpHead& head) override;
+  void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) override;
+  HttpReply refusal(int status, std::string_view message) override;
+  void finished(const ExchangeSummary& summary) override;
+
+ private:
+  std::optional<HttpReply> refuse(const HttpHead& head) const;
+  HttpReply answer_get(const Route& route, const HttpHead& head) const;
+  void answer_post(const Route& route, HttpRequest request, std::shared_ptr<Exchange> exchange);
+
+  const ServerContext& context_;
+  const ApiOptions options_;
+  RequestLog& log_;
+  std::function<HttpCounts()> http_counts_ = [] { return HttpCounts{}; };
+  std::atomic<bool> draining_{false};
+  TaskQueue workers_;
+};
+
+}  // namespace winnow

@@ -1,0 +1,189 @@
+#include <gtest/gtest.h>
+
+#include "support/test_server.h"
+
+namespace winnow {
+namespace {
+
+namespace json = boost::json;
+using test::ClientReply;
+using test::TestServer;
+
+constexpr const char* kPath = "/v1/completions";
+
+TEST(Completions, ContinueTextAndTokenIds) {
+  TestServer server;
+  const std::vector<TokenId> ids = server.tokenizer().encode("Once upon");
+  const json::array id_list(ids.begin(), ids.end());
+  for (const json::value& prompt : {json::value("Once upon"), json::value(id_list)}) {
+    const ClientReply reply = server.post(kPath, json::object{{"prompt", prompt}});
+    ASSERT_EQ(reply.status, 200) << reply.body;
+    const json::value body = reply.json();
+    EXPECT_EQ(body.at("object").as_string(), "text_completion");
+    EXPECT_TRUE(body.at("id").as_string().starts_with("cmpl-"));
+    EXPECT_EQ(body.at("choices").at(0).at("text").as_string(), "Hello, world");
+    EXPECT_EQ(body.at("choices").at(0).at("finish_reason").as_string(), "stop");
+  }
+  EXPECT_EQ(server.service().last_request().prompt, ids);
+}
+
+TEST(Completions, SeveralPromptsAreAnsweredInOrder) {
+  TestServer server;
+  for (const json::value& prompt :
+       {json::value({"one", "two", "three"}), json::value({{1, 2}, {3}, {4, 5, 6}})}) {
+    const json::value body =
+        server.post(kPath, json::object{{"prompt", prompt}, {"n", 2}, {"echo", true}}).json();
+    const json::array& choices = body.at("choices").as_array();
+    ASSERT_EQ(choices.size(), 6U);
+    for (size_t i = 0; i < choices.size(); ++i) {
+      EXPECT_EQ(choices[i].at("index").as_int64(), static_cast<int64_t>(i));
+    }
+    EXPECT_EQ(choices[0].at("text"), choices[1].at("text"));
+    EXPECT_NE(choices[1].at("text"), choices[2].at("text"));
+  }
+}
+
+TEST(Completions, EchoAndLogprobsCoverPromptAndAnswer) {
+  TestServer server;
+  for (const bool as_ids : {false, true}) {
+    const std::vector<TokenId> ids = server.tokenizer().encode_raw_prompt("Caf\u00e9 au lait");
+    json::value prompt("Caf\u00e9 au lait");
+    if (as_ids) prompt = json::array{json::array(ids.begin(), ids.end())};
+    const json::value body = server
+                                 .post(kPath, json::object{{"prompt", prompt},
+                                                           {"max_tokens", 1},
+                                                           {"logprobs", 1},
+                                                           {"echo", true},
+                                                           {"temperature", 0},
+                                                           {"seed", 1234}})
+                                 .json();
+    const json::value& choice = body.at("choices").at(0);
+    const json::value& scores = choice.at("logprobs");
+    const size_t count = ids.size() + 1;
+    for (const char* name : {"tokens", "token_logprobs", "top_logprobs", "text_offset"}) {
+      EXPECT_EQ(scores.at(name).as_array().size(), count) << name;
+    }
+    EXPECT_TRUE(scores.at("token_logprobs").at(0).is_null());
+    EXPECT_TRUE(scores.at("top_logprobs").at(0).is_null());
+    for (size_t i = 1; i < count; ++i) {
+      const json::object& top = scores.at("top_logprobs").at(i).as_object();
+      ASSERT_EQ(top.size(), 1U);
+      EXPECT_EQ(top.begin()->value(), scores.at("token_logprobs").at(i)) << "the likeliest token";
+      EXPECT_EQ(top.begin()->key(), scores.at("tokens").at(i).as_string());
+    }
+    if (as_ids) continue;
+    EXPECT_TRUE(choice.at("text").as_string().starts_with("Caf\u00e9 au lait"));
+    EXPECT_EQ(scores.at("text_offset").at(count - 1).as_int64(), 12) << "characters, not bytes";
+  }
+}
+
+TEST(Completions, AStreamSaysTheSame) {
+  TestServer server;
+  const json::object body{
+      {"prompt", "Hi"}, {"echo", true}, {"logprobs", 2}, {"stream", true}, {"n", 2}};
+  const ClientReply reply = server.post(kPath, body);
+  std::string texts[2];
+  json::array tokens[2];
+  const std::vector<std::string> events = reply.events();
+  for (size_t i = 0; i + 1 < events.size(); ++i) {
+    const json::value chunk = json::parse(events[i]);
+    EXPECT_EQ(chunk.at("object").as_string(), "text_completion");
+    for (const json::value& choice : chunk.at("choices").as_array()) {
+      const auto index = static_cast<size_t>(choice.at("index").as_int64());
+      texts[index] += std::string(choice.at("text").as_string());
+      if (choice.at("logprobs").is_null()) continue;
+      for (const json::value& token : choice.at("logprobs").at("tokens").as_array()) {
+        tokens[index].push_back(token);
+      }
+    }
+  }
+  json::object whole = body;
+  whole["stream"] = false;
+  const json::value expected = server.post(kPath, whole).json();
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(texts[i], expected.at("choices").at(i).at("text").as_string());
+    EXPECT_EQ(tokens[i], expected.at("choices").at(i).at("logprobs").at("tokens").as_array());
+  }
+}
+
+TEST(Completions, BadPromptsAreRefusedBeforeAnythingRuns) {  // samp-prompt-ids-out-of-range
+  TestServer server;
+  const int vocab = server.tokenizer().vocab_size();
+  const std::string v = std::to_string(vocab);
+  for (const std::string& prompt :
+       {std::string("[-1]"), "[" + v + "]", std::string("[1.5]"),
+        std::string("[9223372036854775807]"), std::string("[99999999999999999999]"),
+        "[[1],[" + v + "]]", std::string("[true]"), std::string("[]"), std::string("[[]]"),
+        std::string("[[1],[]]"), std::string("5"), std::string("{}"), std::string("null"),
+        std::string("[\"a\", 5]"), std::string("[1, \"a\"]")}) {
+    const ClientReply reply =
+        server.connect()->post(kPath, std::string_view("{\"prompt\": " + prompt + "}"));
+    EXPECT_EQ(reply.status, 400) << prompt << reply.body;
+    EXPECT_EQ(reply.json().at("error").at("param").as_string(), "prompt");
+  }
+  EXPECT_EQ(server.connect()->post(kPath, std::string_view("{}")).status, 400);
+  const json::array many(100000, json::value("a"));
+  EXPECT_EQ(server.post(kPath, json::object{{"prompt", many}}).status, 400);
+  EXPECT_EQ(server.service().num_submitted(), 0U);
+  EXPECT_EQ(server.post(kPath, json::object{{"prompt", {1, 2}}}).status, 200);
+}
+
+TEST(Completions, AnEmptyPromptIsAnsweredAtOnce) {  // limit-empty-prompt
+  TestServer server;
+  for (const char* prompt : {"", "\0", " "}) {
+    const int status = server.post(kPath, json::object{{"prompt", prompt}}).status;
+    EXPECT_TRUE(status == 200 || status == 400);
+  }
+  EXPECT_EQ(server.post(kPath, json::object{{"prompt", "a"}}).status, 200);
+}
+
+TEST(Completions, BestOfChoosesAmongMore) {
+  TestServer server;
+  const json::value body =
+      server.post(kPath, json::object{{"prompt", "a"}, {"n", 2}, {"best_of", 4}}).json();
+  EXPECT_EQ(body.at("choices").as_array().size(), 2U);
+  EXPECT_EQ(server.service().num_submitted(), 4U);
+  for (const json::object& bad :
+       {json::object{{"prompt", "a"}, {"n", 3}, {"best_of", 2}},
+        json::object{{"prompt", "a"}, {"best_of", 17}},
+        json::object{{"prompt", "a"}, {"best_of", 0}},
+        json::object{{"prompt", "a"}, {"best_of", 2}, {"stream", true}}}) {
+    EXPECT_EQ(server.post(kPath, bad).status, 400);
+  }
+}
+
+TEST(Completions, ASuffixIsRefused) {
+  TestServer server;
+  EXPECT_EQ(server.post(kPath, json::object{{"prompt", "a"}, {"suffix", "b"}}).status, 400);
+  EXPECT_EQ(server.post(kPath, json::object{{"prompt", "a"}, {"suffix", nullptr}}).status, 200);
+}
+
+TEST(Completions, ContextLimitsAreExact) {  // limit-exact-context
+  TestServer server({.context_tokens = 64});
+  const auto prompt_of = [](int size) { return json::array(static_cast<size_t>(size), 5); };
+  for (const bool stream : {false, true}) {
+    for (const json::value& max_tokens : {json::value(1), json::value(16), json::value()}) {
+      for (const int size : {64, 65, 128}) {
+        const ClientReply reply = server.post(kPath, json::object{{"prompt", prompt_of(size)},
+                                                                  {"max_tokens", max_tokens},
+                                                                  {"stream", stream}});
+        EXPECT_EQ(reply.status, 400);
+        const json::value error = reply.json().at("error");
+        EXPECT_EQ(error.at("code").as_string(), "context_length_exceeded");
+        EXPECT_NE(error.at("message").as_string().find("This model's maximum context length is 64"),
+                  std::string::npos);
+        EXPECT_EQ(error.at("n_prompt_tokens").as_int64(), size);
+        EXPECT_EQ(error.at("n_ctx").as_int64(), 64);
+      }
+    }
+  }
+  const json::value one = server.post(kPath, json::object{{"prompt", prompt_of(63)}}).json();
+  EXPECT_EQ(one.at("choices").at(0).at("finish_reason").as_string(), "length");
+  EXPECT_EQ(one.at("usage").at("completion_tokens").as_int64(), 1);
+  const json::value two =
+      server.post(kPath, json::object{{"prompt", prompt_of(62)}, {"max_tokens", 16}}).json();
+  EXPECT_EQ(two.at("usage").at("completion_tokens").as_int64(), 2);
+}
+
+}  // namespace
+}  // namespace winnow

@@ -1,0 +1,115 @@
+#include "server/generation_routes.h"
+
+#include "base/escape.h"
+#include "server/answer_run.h"
+#include "server/chat_answer.h"
+#include "server/completion_answer.h"
+#include "server/error_map.h"
+
+namespace winnow {
+namespace {
+
+namespace json = boost::json;
+
+std::string cache_scope(const Caller& caller, const GenerationSettings& settings) {
+  return std::to_string(caller.tenant.size()) + ":" + caller.tenant + settings.cache_scope;
+}
+
+AnswerRunOptions run_options(const GenerationSettings& settings) {
+  return {.stops = settings.stops,
+          .include_stop = settings.include_stop,
+          .report_progress = settings.stream && settings.return_progress};
+}
+
+// Whether there is room for a token after a prompt of that length.
+bool fits(const ServerContext& context, const std::vector<TokenId>& prompt) {
+  return static_cast<int64_t>(prompt.size()) < context.service.context_tokens();
+}
+
+void refuse_length(const ServerContext& context, const std::vector<TokenId>& prompt,
+                   const std::shared_ptr<Exchange>& exchange) {
+  post_reply(exchange, context_exceeded_reply(static_cast<int64_t>(prompt.size()),
+                                              context.service.context_tokens()));
+}
+
+Result<ChatRequest> checked_chat(const ServerContext& context, const json::object& request) {
+  TRY_STATUS(check_fields(request, kChat));
+  TRY_STATUS(check_model(context, request));
+  return read_chat_request(request, context.settings());
+}
+
+Result<CompletionRequest> checked_completion(const ServerContext& context,
+                                             const json::object& request) {
+  TRY_STATUS(check_fields(request, kCompletions));
+  TRY_STATUS(check_model(context, request));
+  return read_completion_request(request, context.settings());
+}
+
+}  // namespace
+
+void post_reply(const std::shared_ptr<Exchange>& exchange, HttpReply reply) {
+  exchange->post(
+      [exchange, reply = std::move(reply)]() mutable { exchange->reply(std::move(reply)); });
+}
+
+Status check_model(const ServerContext& context, const json::object& request) {
+  const std::optional<std::string> name = RequestFields(request).text("model");
+  if (!context.options.strict_model_name || !name || *name == context.options.model_id) {
+    return Ok{};
+  }
+  return fail(ErrorCode::kNotFound, "model: expected '%s', found '%s'",
+              escaped(context.options.model_id).c_str(), escaped(*name, 80).c_str());
+}
+
+Result<std::vector<TokenId>> chat_ids(const ServerContext& context, const ChatRequest& chat) {
+  if (context.chat == nullptr) {
+    return fail(ErrorCode::kUnsupported,
+                "messages: expected a model with a chat template, found a base model, which "
+                "continues text; use /v1/completions");
+  }
+  return context.chat->encode(chat.messages, chat.prompt);
+}
+
+void answer_chat(const ServerContext& context, const json::object& request, const Caller& caller,
+                 std::shared_ptr<Exchange> exchange) {
+  const Result<ChatRequest> chat = checked_chat(context, request);
+  if (!chat.ok()) return post_reply(exchange, error_reply(chat.error()));
+  Result<std::vector<TokenId>> prompt = chat_ids(context, *chat);
+  if (!prompt.ok()) return post_reply(exchange, error_reply(prompt.error()));
+  const GenerationSettings& settings = chat->settings;
+  truncate_prompt(settings, context.service.context_tokens(), *prompt);
+  if (!fits(context, *prompt)) return refuse_length(context, *prompt, exchange);
+  std::vector<ServiceRequest> requests;
+  for (int32_t i = 0; i < settings.n; ++i) {
+    requests.push_back(service_request(settings, *prompt, i));
+    requests.back().cache_scope = cache_scope(caller, settings);
+  }
+  auto writer = chat_answer_writer(new_answer_head("chatcmpl-", context.options.model_id), *chat,
+                                   std::move(prompt).value(), context.tokenizer, context.parsers);
+  run_answer(context.service, context.tokenizer, context.metrics, std::move(requests),
+             run_options(settings), std::move(exchange), std::move(writer));
+}
+
+void answer_completion(const ServerContext& context, const json::object& request,
+                       const Caller& caller, std::shared_ptr<Exchange> exchange) {
+  Result<CompletionRequest> completion = checked_completion(context, request);
+  if (!completion.ok()) return post_reply(exchange, error_reply(completion.error()));
+  const GenerationSettings settings = completion->settings;
+  std::vector<ServiceRequest> requests;
+  for (CompletionPrompt& prompt : completion->prompts) {
+    truncate_prompt(settings, context.service.context_tokens(), prompt.ids);
+    if (!fits(context, prompt.ids)) return refuse_length(context, prompt.ids, exchange);
+    for (int32_t i = 0; i < settings.best_of; ++i) {
+      ServiceRequest one = service_request(settings, prompt.ids, i);
+      one.cache_scope = cache_scope(caller, settings);
+      one.score_prompt = completion->echo && settings.logprobs;
+      requests.push_back(std::move(one));
+    }
+  }
+  auto writer = completion_answer_writer(new_answer_head("cmpl-", context.options.model_id),
+                                         std::move(completion).value(), context.tokenizer);
+  run_answer(context.service, context.tokenizer, context.metrics, std::move(requests),
+             run_options(settings), std::move(exchange), std::move(writer));
+}
+
+}  // namespace winnow

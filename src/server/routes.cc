@@ -1,0 +1,47 @@
+#include "server/routes.h"
+
+namespace winnow {
+namespace {
+
+using enum RouteId;
+using enum RouteAccess;
+
+constexpr Route kRoutes[] = {
+    {kPage, "/", "GET", kOpen},
+    {kHealth, "/health", "GET", kOpen},
+    {kHealth, "/v1/health", "GET", kOpen},
+    {kReady, "/ready", "GET", kOpen},
+    {kVersion, "/version", "GET", kOpen},
+    {kMetrics, "/metrics", "GET", kOpen},
+    {kModels, "/v1/models", "GET", kKey},
+    {kModel, "/v1/models/", "GET", kKey},
+    {kChat, "/v1/chat/completions", "POST", kKey, true},
+    {kCompletions, "/v1/completions", "POST", kKey, true},
+};
+
+bool matches(const Route& route, std::string_view path) {
+  const bool takes_more = route.path.size() > 1 && route.path.ends_with('/');
+  if (!takes_more) return path == route.path;
+  return path.size() > route.path.size() && path.starts_with(route.path);
+}
+
+}  // namespace
+
+std::span<const Route> all_routes() { return kRoutes; }
+
+const Route* find_route(std::string_view path) {
+  for (const Route& route : kRoutes) {
+    if (matches(route, path)) return &route;
+  }
+  return nullptr;
+}
+
+bool allows(const Route& route, std::string_view method) {
+  return method == route.method || (method == "HEAD" && route.method == "GET");
+}
+
+std::string allowed_methods(const Route& route) {
+  return std::string(route.method == "GET" ? "GET, HEAD" : route.method) + ", OPTIONS";
+}
+
+}  // namespace winnow

@@ -1,0 +1,20 @@
+// What the server says of itself: health, readiness, models, version.
+#pragma once
+
+#include <string_view>
+
+#include "server/http_message.h"
+#include "server/server_context.h"
+
+namespace winnow {
+
+// 200 if the engine is alive and makes progress.
+HttpReply health_reply(const ServerContext& context, bool draining);
+// 200 if a new request would be taken; else 503 telling why: "full", "draining", "failed".
+HttpReply ready_reply(const ServerContext& context, bool draining);
+HttpReply models_reply(const ServerContext& context);
+// `id` as in the path.
+HttpReply model_reply(const ServerContext& context, std::string_view id);
+HttpReply version_reply(const ServerContext& context);
+
+}  // namespace winnow
