@@ -173,20 +173,24 @@ TEST(BatchingService, SparsePromptsShareWhatAFreshRunWouldFillAlike) {
 }
 
 TEST(BatchingService, AnswersSurviveHavingTheirPagesTaken) {
-  std::mt19937 random(13);
-  BatchingOptions options{.engine = {.context_tokens = 512}, .kv_tokens = 8 * 128};
-  const auto service = service_with(std::move(options));
-  std::vector<Running> runs;
-  for (int i = 0; i < 6; ++i) {
-    runs.push_back(
-        start(*service, {.prompt = random_tokens(random, 100 + 20 * i), .max_new_tokens = 300}));
+  for (const int max_rerun_tokens : {1, 16}) {
+    std::mt19937 random(13);
+    BatchingOptions options{.engine = {.context_tokens = 512},
+                            .kv_tokens = 8 * 128,
+                            .limits = {.max_rerun_tokens = max_rerun_tokens}};
+    const auto service = service_with(std::move(options));
+    std::vector<Running> runs;
+    for (int i = 0; i < 6; ++i) {
+      runs.push_back(
+          start(*service, {.prompt = random_tokens(random, 100 + 20 * i), .max_new_tokens = 300}));
+    }
+    int32_t preemptions = 0;
+    for (Running& run : runs) {
+      preemptions += run.listener->wait_for_end().num_preemptions;
+      EXPECT_EQ(run.listener->ids(), answer_alone(run.prompt, {.max_new_tokens = 300}));
+    }
+    EXPECT_GT(preemptions, 0);
   }
-  int32_t preemptions = 0;
-  for (Running& run : runs) {
-    preemptions += run.listener->wait_for_end().num_preemptions;
-    EXPECT_EQ(run.listener->ids(), answer_alone(run.prompt, {.max_new_tokens = 300}));
-  }
-  EXPECT_GT(preemptions, 0);
 }
 
 TEST(BatchingService, CancelledRequestsEndOnceAndLeaveNothingBehind) {
