@@ -62,9 +62,9 @@ TEST(Sim, TheProgramFindsNothingInTheRightSources) {
 class KnownBug : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(KnownBug, IsFound) {
-  const std::string program = std::string(WINNOW_SIM_MUTANTS) + "/" + GetParam();
+  const auto program = std::filesystem::path(WINNOW_SIM_MUTANTS) / GetParam();
   ASSERT_TRUE(std::filesystem::exists(program)) << program;
-  EXPECT_NE(exit_code_of(program, 1'000'000), 0);
+  EXPECT_NE(exit_code_of(program.string(), 1'000'000), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sim, KnownBug, ::testing::ValuesIn(mutants()),
