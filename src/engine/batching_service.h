@@ -25,7 +25,7 @@ struct BatchingOptions {
   // Tokens whose K and V there is room for, over all requests and the prefix cache; 0 =
   // kDefaultContexts times the context, as far as memory allows.
   int64_t kv_tokens = 0;
-  SchedulerLimits limits = {};
+  SchedulerLimits limits = {.max_rerun_tokens = 32};
   // What a step may take while someone waits for a token; none = twice a step without prompt
   // tokens.
   std::optional<double> step_target_s = {};
