@@ -205,14 +205,15 @@ Result<Grammar> AnswerGrammarBuilder::build(const AnswerRules& rules, bool start
   return std::move(builder_).finish(root);
 }
 
-// A tool of a request; a name that could be taken for something else is refused.
+// A tool of a request, as chat completions or responses describe it; a name that could be taken for
+// something else is refused.
 Result<ToolDescription> read_tool(const json::value& tool) {
   const json::object* object = tool.if_object();
   const json::value* function = object == nullptr ? nullptr : object->if_contains("function");
-  const json::object* described = function == nullptr ? nullptr : function->if_object();
+  const json::object* described = function == nullptr ? object : function->if_object();
   const json::value* name = described == nullptr ? nullptr : described->if_contains("name");
   if (name == nullptr || !name->is_string()) {
-    return fail(ErrorCode::kInvalidArgument, "tools: expected function.name in every tool");
+    return fail(ErrorCode::kInvalidArgument, "tools: expected the name of every function");
   }
   const std::string_view text = name->get_string();
   constexpr std::string_view kLetters =
@@ -234,6 +235,13 @@ Result<ToolDescription> read_tool(const json::value& tool) {
 const json::value* member(const json::object& object, std::string_view name) {
   const json::value* found = object.if_contains(name);
   return found == nullptr || found->is_null() ? nullptr : found;
+}
+
+// Tools of other types are none that a model calls here.
+bool is_function(const json::value& tool) {
+  const json::object* object = tool.if_object();
+  const json::value* type = object == nullptr ? nullptr : object->if_contains("type");
+  return type == nullptr || *type == "function";
 }
 
 // The name that tool_choice gives; empty with "required"; nothing if calls are not demanded.
@@ -261,6 +269,7 @@ Result<std::vector<ToolDescription>> demanded_tools(const json::object& request,
   const json::value* tools = member(request, "tools");
   if (tools != nullptr && tools->is_array()) {
     for (const json::value& tool : tools->get_array()) {
+      if (!is_function(tool)) continue;
       TRY(ToolDescription described, read_tool(tool));
       if (name.empty() || described.name == name) demanded.push_back(std::move(described));
     }
@@ -274,7 +283,10 @@ Result<std::vector<ToolDescription>> demanded_tools(const json::object& request,
 
 Result<std::optional<json::value>> demanded_schema(const json::object& request) {
   const json::value* format = member(request, "response_format");
-  if (format == nullptr) return std::optional<json::value>();
+  if (format == nullptr) {
+    const json::value* schema = member(request, "json_schema");
+    return schema == nullptr ? std::optional<json::value>() : std::optional(*schema);
+  }
   const json::object* object = format->if_object();
   const json::value* type = object == nullptr ? nullptr : member(*object, "type");
   if (type == nullptr || !type->is_string()) {
@@ -327,6 +339,7 @@ std::vector<std::string> tool_names_of(const json::object& request) {
   const bool none = choice != nullptr && choice->is_string() && choice->get_string() == "none";
   if (none || tools == nullptr || !tools->is_array()) return names;
   for (const json::value& tool : tools->get_array()) {
+    if (!is_function(tool)) continue;
     if (auto described = read_tool(tool); described.ok()) names.push_back(described->name);
   }
   return names;

@@ -129,6 +129,22 @@ TEST_F(AnswerGrammarTest, SeveralCallsFollowEachOtherUnlessOneIsAskedFor) {
   EXPECT_FALSE(accepts(**one, call + "\n" + call));
 }
 
+TEST_F(AnswerGrammarTest, ToolsMayBeDescribedAsTheResponsesApiDoes) {
+  const std::string request =
+      R"({"tools": [{"type": "web_search"}, {"type": "function", "name": "g", "parameters": {}}],
+          "tool_choice": {"type": "function", "name": "g"}})";
+  const auto grammar = grammar_of(request, {ToolCallStyle::kLlama, ReasoningStyle::kNone});
+  ASSERT_TRUE(grammar.ok()) << grammar.error().message;
+  EXPECT_TRUE(accepts(**grammar, R"({"name": "g", "parameters": 1})"));
+  EXPECT_EQ(tool_names_of(json::parse(request).as_object()), std::vector<std::string>{"g"});
+}
+
+TEST_F(AnswerGrammarTest, ASchemaMayStandByItself) {
+  const auto grammar = grammar_of(R"({"json_schema": {"const": 1}})", {});
+  ASSERT_TRUE(grammar.ok()) << grammar.error().message;
+  EXPECT_TRUE(accepts(**grammar, "1"));
+}
+
 TEST_F(AnswerGrammarTest, WhatIsNotDemandedIsFree) {
   for (const char* request :
        {"{}", R"({"response_format": null})", R"({"response_format": {"type": "text"}})"}) {

@@ -66,6 +66,7 @@ TokenTable::TokenTable(const Tokenizer& tokenizer, std::span<const std::string> 
       controls_(control_tokens.size()),
       plain_set_(tokenizer.vocab_size()) {
   std::vector<TokenId> plain, others;
+  std::vector<std::vector<TokenId>> of_length;
   for (TokenId id = 0; id < num_tokens_; ++id) {
     const std::string_view piece = tokenizer.piece(id);
     const bool is_control = tokenizer.is_control(id);
@@ -86,10 +87,16 @@ TokenTable::TokenTable(const Tokenizer& tokenizer, std::span<const std::string> 
     if (num_characters) {
       plain.push_back(id);
       plain_set_.insert(id);
-      max_plain_characters_ = std::max(max_plain_characters_, *num_characters);
+      const auto length = static_cast<size_t>(*num_characters);
+      if (of_length.size() <= length) of_length.resize(length + 1);
+      of_length[length].push_back(id);
     } else {
       others.push_back(id);
     }
+  }
+  for (const std::vector<TokenId>& ids : of_length) {
+    plain_by_length_.insert(plain_by_length_.end(), ids.begin(), ids.end());
+    num_up_to_length_.push_back(plain_by_length_.size());
   }
   const auto by_spelling = [this](TokenId a, TokenId b) {
     return std::pair(spelling(a), a) < std::pair(spelling(b), b);
@@ -98,6 +105,15 @@ TokenTable::TokenTable(const Tokenizer& tokenizer, std::span<const std::string> 
   std::sort(others.begin(), others.end(), by_spelling);
   plain_ = make_trie(plain, *this);
   others_ = make_trie(others, *this);
+}
+
+void TokenTable::insert_plain(int32_t num_characters, TokenSet& into) const {
+  const auto length = static_cast<size_t>(num_characters);
+  if (length >= num_up_to_length_.size()) {
+    into.insert_all(plain_set_);
+    return;
+  }
+  for (size_t i = 0; i < num_up_to_length_[length]; ++i) into.insert(plain_by_length_[i]);
 }
 
 std::optional<uint8_t> TokenTable::control_index(std::string_view text) const {

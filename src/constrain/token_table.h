@@ -57,8 +57,8 @@ class TokenTable {
   // Tokens of whole characters that stand in a JSON string as they are.
   const TokenTrie& plain() const { return plain_; }
   const TokenSet& plain_set() const { return plain_set_; }
-  // No plain token has more characters.
-  int32_t max_plain_characters() const { return max_plain_characters_; }
+  // Those of at most `num_characters` characters.
+  void insert_plain(int32_t num_characters, TokenSet& into) const;
   // All others.
   const TokenTrie& others() const { return others_; }
 
@@ -76,7 +76,8 @@ class TokenTable {
   std::vector<uint32_t> begins_ = {0};
   TokenTrie plain_, others_;
   TokenSet plain_set_;
-  int32_t max_plain_characters_ = 0;
+  std::vector<TokenId> plain_by_length_;  // those of few characters first
+  std::vector<size_t> num_up_to_length_;  // [characters], of plain_by_length_
 };
 
 }  // namespace winnow
