@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/escape.h"
+#include "constrain/gbnf.h"
 #include "constrain/json_rules.h"
 #include "constrain/schema_grammar.h"
 #include "constrain/text_grammar.h"
@@ -31,7 +32,8 @@ class AnswerGrammarBuilder {
   StateId text_up_to(std::string_view mark_text, StateId next);
   StateId any_breaks(StateId next);
   StateId after_reasoning(bool starts_in_reasoning, StateId next);
-  StateId json_answer(RuleId value);
+  StateId final_answer(RuleId rule);
+  StateId after_blank(StateId next);
 
   Result<std::vector<Tool>> add_tools(const AnswerRules& rules);
   StateId calls(const std::vector<Tool>& tools, bool several);
@@ -82,14 +84,18 @@ StateId AnswerGrammarBuilder::after_reasoning(bool starts_in_reasoning, StateId 
   return builder_.optional(mark(marker::kThink, thoughts), next);
 }
 
-StateId AnswerGrammarBuilder::json_answer(RuleId value) {
-  const StateId text = builder_.call(value, builder_.done());
+StateId AnswerGrammarBuilder::final_answer(RuleId rule) {
+  const StateId text = builder_.call(rule, builder_.done());
   if (format_.reasoning == ReasoningStyle::kHarmony) {
     const StateId message = mark(marker::kHarmonyMessage, text);
     return mark(marker::kHarmonyChannel, builder_.literal("final", message));
   }
-  // Some tokenizers begin every text with a blank.
-  return builder_.split({text, builder_.literal(" ", text), builder_.literal("\n", text)});
+  return text;
+}
+
+// Some tokenizers begin every text with a blank, and JSON may.
+StateId AnswerGrammarBuilder::after_blank(StateId next) {
+  return builder_.split({next, builder_.literal(" ", next), builder_.literal("\n", next)});
 }
 
 Result<std::vector<AnswerGrammarBuilder::Tool>> AnswerGrammarBuilder::add_tools(
@@ -191,7 +197,11 @@ Result<Grammar> AnswerGrammarBuilder::build(const AnswerRules& rules, bool start
   StateId answer = 0;
   if (rules.schema) {
     TRY(const RuleId value, add_schema(builder_, rules_, *rules.schema));
-    answer = json_answer(value);
+    answer = final_answer(value);
+    if (format_.reasoning != ReasoningStyle::kHarmony) answer = after_blank(answer);
+  } else if (rules.gbnf) {
+    TRY(const RuleId text, add_gbnf(builder_, *rules.gbnf));
+    answer = final_answer(text);
   } else {
     if (format_.tool_calls == ToolCallStyle::kNone) {
       return fail(ErrorCode::kUnsupported,
@@ -320,15 +330,26 @@ Result<std::optional<json::value>> demanded_schema(const json::object& request) 
 Result<std::optional<AnswerRules>> read_answer_rules(const json::object& request) {
   AnswerRules rules;
   TRY(rules.schema, demanded_schema(request));
+  if (const json::value* gbnf = member(request, "grammar")) {
+    if (!gbnf->is_string()) {
+      return fail(ErrorCode::kInvalidArgument, "grammar: expected a text");
+    }
+    if (rules.schema) {
+      return fail(ErrorCode::kInvalidArgument, "grammar: expected no response_format beside it");
+    }
+    rules.gbnf = std::string(gbnf->get_string());
+  }
   TRY(const std::optional<std::string> tool, demanded_tool(request));
   if (tool) {
     TRY(rules.tools, demanded_tools(request, *tool));
-    rules.schema.reset();  // a call is not what response_format speaks of
+    // A call is not what the others speak of.
+    rules.schema.reset();
+    rules.gbnf.reset();
     const json::value* parallel = member(request, "parallel_tool_calls");
     const bool refused = parallel != nullptr && parallel->is_bool() && !parallel->get_bool();
     rules.several_calls = tool->empty() && !refused;
   }
-  if (!rules.schema && rules.tools.empty()) return std::optional<AnswerRules>();
+  if (!rules.schema && !rules.gbnf && rules.tools.empty()) return std::optional<AnswerRules>();
   return std::optional(std::move(rules));
 }
 

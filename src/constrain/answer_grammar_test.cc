@@ -145,6 +145,16 @@ TEST_F(AnswerGrammarTest, ASchemaMayStandByItself) {
   EXPECT_TRUE(accepts(**grammar, "1"));
 }
 
+TEST_F(AnswerGrammarTest, AGrammarOfTheRequestHoldsTheAnswer) {
+  const auto grammar = grammar_of(R"({"grammar": "root ::= [0-9]+"})", {});
+  ASSERT_TRUE(grammar.ok()) << grammar.error().message;
+  EXPECT_TRUE(accepts(**grammar, "42"));
+  EXPECT_FALSE(accepts(**grammar, " 42"));
+  EXPECT_FALSE(accepts(**grammar, "x"));
+  EXPECT_NE(error_of(R"({"grammar": 3})").find("grammar"), std::string::npos);
+  EXPECT_NE(error_of(R"({"grammar": "root ::= a"})").find("'a'"), std::string::npos);
+}
+
 TEST_F(AnswerGrammarTest, WhatIsNotDemandedIsFree) {
   for (const char* request :
        {"{}", R"({"response_format": null})", R"({"response_format": {"type": "text"}})"}) {
