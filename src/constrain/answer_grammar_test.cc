@@ -199,6 +199,7 @@ TEST_F(AnswerGrammarTest, AControlTokenComesWhereItIsNamedAndNowhereElse) {
   const TokenId id = model_.tokenizer->encode_with_special(name).front();
   ASSERT_TRUE(model_.tokenizer->is_control(id));
   EXPECT_EQ(table.spelling(id), "\xFF\x01");
+  EXPECT_EQ(table.control_tokens(controls), std::vector<TokenId>{id});
   const TokenTable unnamed(*model_.tokenizer, std::span<const std::string>());
   EXPECT_TRUE(unnamed.spelling(id).empty());
 }

@@ -75,7 +75,7 @@ TokenTable::TokenTable(const Tokenizer& tokenizer, std::span<const std::string> 
       if (named != control_tokens.end()) {
         bytes_ += static_cast<char>(kControlByte);
         bytes_ += static_cast<char>(named - control_tokens.begin());
-        controls_[static_cast<size_t>(named - control_tokens.begin())] = *named;
+        controls_[static_cast<size_t>(named - control_tokens.begin())] = {*named, id};
       }
     } else if (piece.find(static_cast<char>(kControlByte)) == std::string_view::npos &&
                piece.size() <= kMaxSpelling) {
@@ -117,9 +117,18 @@ void TokenTable::insert_plain(int32_t num_characters, TokenSet& into) const {
 }
 
 std::optional<uint8_t> TokenTable::control_index(std::string_view text) const {
-  const auto found = std::find(controls_.begin(), controls_.end(), text);
+  const auto found = std::find_if(controls_.begin(), controls_.end(),
+                                  [&](const Control& control) { return control.text == text; });
   if (text.empty() || found == controls_.end()) return std::nullopt;
   return static_cast<uint8_t>(found - controls_.begin());
+}
+
+std::vector<TokenId> TokenTable::control_tokens(std::span<const std::string> texts) const {
+  std::vector<TokenId> ids;
+  for (const std::string& text : texts) {
+    if (const auto index = control_index(text)) ids.push_back(controls_[*index].id);
+  }
+  return ids;
 }
 
 std::string_view TokenTable::spelling(TokenId id) const {

@@ -65,13 +65,20 @@ class TokenTable {
   // The index of the control token with this text, if this vocabulary has it and grammars may name
   // it.
   std::optional<uint8_t> control_index(std::string_view text) const;
+  // The ids of those that are among `texts`.
+  std::vector<TokenId> control_tokens(std::span<const std::string> texts) const;
 
   // The bytes that a grammar sees; empty if none will ever let the token through.
   std::string_view spelling(TokenId id) const;
 
  private:
   int32_t num_tokens_ = 0;
-  std::vector<std::string> controls_;  // by index; empty: not in this vocabulary
+  // By index; without text: not in this vocabulary.
+  struct Control {
+    std::string text;
+    TokenId id = 0;
+  };
+  std::vector<Control> controls_;
   std::string bytes_;
   std::vector<uint32_t> begins_ = {0};
   TokenTrie plain_, others_;
