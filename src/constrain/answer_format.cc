@@ -1,5 +1,8 @@
 #include "constrain/answer_format.h"
 
+#include <initializer_list>
+#include <utility>
+
 namespace winnow {
 
 AnswerFormat answer_format_of(std::string_view chat_template) {
@@ -32,29 +35,52 @@ bool opens_reasoning(const AnswerFormat& format, std::string_view prompt) {
   return prompt.substr(0, end + 1).ends_with(marker::kThink);
 }
 
-std::vector<std::string> answer_markers() {
+std::vector<std::string> markers_of(const AnswerFormat& format) {
   std::vector<std::string> markers;
-  for (const std::string_view text : {marker::kThink,
-                                      marker::kThinkEnd,
-                                      marker::kToolCall,
-                                      marker::kToolCallEnd,
-                                      marker::kPythonTag,
-                                      marker::kMistralCalls,
-                                      marker::kMistralArguments,
-                                      marker::kGraniteCall,
-                                      marker::kDeepSeekCalls,
-                                      marker::kDeepSeekCallsEnd,
-                                      marker::kDeepSeekCall,
-                                      marker::kDeepSeekCallEnd,
-                                      marker::kDeepSeekSeparator,
-                                      marker::kHarmonyStart,
-                                      marker::kHarmonyChannel,
-                                      marker::kHarmonyMessage,
-                                      marker::kHarmonyConstrain,
-                                      marker::kHarmonyEnd,
-                                      marker::kHarmonyCall,
-                                      marker::kHarmonyReturn}) {
-    markers.emplace_back(text);
+  const auto add = [&](std::initializer_list<std::string_view> texts) {
+    markers.insert(markers.end(), texts.begin(), texts.end());
+  };
+  if (format.reasoning == ReasoningStyle::kThinkTags) add({marker::kThink, marker::kThinkEnd});
+  if (format.reasoning == ReasoningStyle::kHarmony) {
+    add({marker::kHarmonyStart, marker::kHarmonyChannel, marker::kHarmonyMessage,
+         marker::kHarmonyConstrain, marker::kHarmonyEnd, marker::kHarmonyCall,
+         marker::kHarmonyReturn});
+  }
+  switch (format.tool_calls) {
+    case ToolCallStyle::kTagged:
+      add({marker::kToolCall, marker::kToolCallEnd});
+      break;
+    case ToolCallStyle::kLlama:
+      add({marker::kPythonTag});
+      break;
+    case ToolCallStyle::kMistral:
+      add({marker::kMistralCalls, marker::kMistralArguments});
+      break;
+    case ToolCallStyle::kGranite:
+      add({marker::kGraniteCall});
+      break;
+    case ToolCallStyle::kDeepSeek:
+      add({marker::kDeepSeekCalls, marker::kDeepSeekCallsEnd, marker::kDeepSeekCall,
+           marker::kDeepSeekCallEnd, marker::kDeepSeekSeparator});
+      break;
+    case ToolCallStyle::kHarmony:
+    case ToolCallStyle::kNone:
+      break;
+  }
+  return markers;
+}
+
+std::vector<std::string> answer_markers() {
+  std::vector<std::string> markers = markers_of({ToolCallStyle::kNone, ReasoningStyle::kHarmony});
+  for (const ToolCallStyle style :
+       {ToolCallStyle::kTagged, ToolCallStyle::kLlama, ToolCallStyle::kMistral,
+        ToolCallStyle::kGranite, ToolCallStyle::kDeepSeek}) {
+    for (std::string& text : markers_of({style, ReasoningStyle::kNone})) {
+      markers.push_back(std::move(text));
+    }
+  }
+  for (std::string& text : markers_of({ToolCallStyle::kNone, ReasoningStyle::kThinkTags})) {
+    markers.push_back(std::move(text));
   }
   return markers;
 }

@@ -53,9 +53,13 @@ inline constexpr std::string_view kHarmonyStart = "<|start|>", kHarmonyChannel =
                                   kHarmonyCall = "<|call|>", kHarmonyReturn = "<|return|>";
 }  // namespace marker
 
-// All of them. Those that are control tokens of a vocabulary are not text by themselves: whoever
-// turns tokens into text for an AnswerParser shows these control tokens and no others
-// (TextStream's `shown_control_tokens`), and a TokenTable is made with this list.
+// All of them: what a TokenTable is made with.
 std::vector<std::string> answer_markers();
+
+// Those of one family. A marker may be a control token of the vocabulary, and control tokens are no
+// text: whoever turns tokens into text for an AnswerParser shows these and no others, which are
+// TokenTable::control_tokens(markers_of(format)) for TextStream. Without tools, `tool_calls` of the
+// format is kNone, and a marker of calls stays unseen.
+std::vector<std::string> markers_of(const AnswerFormat& format);
 
 }  // namespace winnow

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/escape.h"
+#include "constrain/gbnf.h"
 #include "constrain/json_rules.h"
 #include "constrain/schema_grammar.h"
 #include "constrain/text_grammar.h"
@@ -31,7 +32,8 @@ class AnswerGrammarBuilder {
   StateId text_up_to(std::string_view mark_text, StateId next);
   StateId any_breaks(StateId next);
   StateId after_reasoning(bool starts_in_reasoning, StateId next);
-  StateId json_answer(RuleId value);
+  StateId final_answer(RuleId rule);
+  StateId after_blank(StateId next);
 
   Result<std::vector<Tool>> add_tools(const AnswerRules& rules);
   StateId calls(const std::vector<Tool>& tools, bool several);
@@ -82,14 +84,18 @@ StateId AnswerGrammarBuilder::after_reasoning(bool starts_in_reasoning, StateId 
   return builder_.optional(mark(marker::kThink, thoughts), next);
 }
 
-StateId AnswerGrammarBuilder::json_answer(RuleId value) {
-  const StateId text = builder_.call(value, builder_.done());
+StateId AnswerGrammarBuilder::final_answer(RuleId rule) {
+  const StateId text = builder_.call(rule, builder_.done());
   if (format_.reasoning == ReasoningStyle::kHarmony) {
     const StateId message = mark(marker::kHarmonyMessage, text);
     return mark(marker::kHarmonyChannel, builder_.literal("final", message));
   }
-  // Some tokenizers begin every text with a blank.
-  return builder_.split({text, builder_.literal(" ", text), builder_.literal("\n", text)});
+  return text;
+}
+
+// Some tokenizers begin every text with a blank, and JSON may.
+StateId AnswerGrammarBuilder::after_blank(StateId next) {
+  return builder_.split({next, builder_.literal(" ", next), builder_.literal("\n", next)});
 }
 
 Result<std::vector<AnswerGrammarBuilder::Tool>> AnswerGrammarBuilder::add_tools(
@@ -191,7 +197,11 @@ Result<Grammar> AnswerGrammarBuilder::build(const AnswerRules& rules, bool start
   StateId answer = 0;
   if (rules.schema) {
     TRY(const RuleId value, add_schema(builder_, rules_, *rules.schema));
-    answer = json_answer(value);
+    answer = final_answer(value);
+    if (format_.reasoning != ReasoningStyle::kHarmony) answer = after_blank(answer);
+  } else if (rules.gbnf) {
+    TRY(const RuleId text, add_gbnf(builder_, *rules.gbnf));
+    answer = final_answer(text);
   } else {
     if (format_.tool_calls == ToolCallStyle::kNone) {
       return fail(ErrorCode::kUnsupported,
@@ -205,14 +215,15 @@ Result<Grammar> AnswerGrammarBuilder::build(const AnswerRules& rules, bool start
   return std::move(builder_).finish(root);
 }
 
-// A tool of a request; a name that could be taken for something else is refused.
+// A tool of a request, as chat completions or responses describe it; a name that could be taken for
+// something else is refused.
 Result<ToolDescription> read_tool(const json::value& tool) {
   const json::object* object = tool.if_object();
   const json::value* function = object == nullptr ? nullptr : object->if_contains("function");
-  const json::object* described = function == nullptr ? nullptr : function->if_object();
+  const json::object* described = function == nullptr ? object : function->if_object();
   const json::value* name = described == nullptr ? nullptr : described->if_contains("name");
   if (name == nullptr || !name->is_string()) {
-    return fail(ErrorCode::kInvalidArgument, "tools: expected function.name in every tool");
+    return fail(ErrorCode::kInvalidArgument, "tools: expected the name of every function");
   }
   const std::string_view text = name->get_string();
   constexpr std::string_view kLetters =
@@ -234,6 +245,13 @@ Result<ToolDescription> read_tool(const json::value& tool) {
 const json::value* member(const json::object& object, std::string_view name) {
   const json::value* found = object.if_contains(name);
   return found == nullptr || found->is_null() ? nullptr : found;
+}
+
+// Tools of other types are none that a model calls here.
+bool is_function(const json::value& tool) {
+  const json::object* object = tool.if_object();
+  const json::value* type = object == nullptr ? nullptr : object->if_contains("type");
+  return type == nullptr || *type == "function";
 }
 
 // The name that tool_choice gives; empty with "required"; nothing if calls are not demanded.
@@ -261,6 +279,7 @@ Result<std::vector<ToolDescription>> demanded_tools(const json::object& request,
   const json::value* tools = member(request, "tools");
   if (tools != nullptr && tools->is_array()) {
     for (const json::value& tool : tools->get_array()) {
+      if (!is_function(tool)) continue;
       TRY(ToolDescription described, read_tool(tool));
       if (name.empty() || described.name == name) demanded.push_back(std::move(described));
     }
@@ -274,7 +293,10 @@ Result<std::vector<ToolDescription>> demanded_tools(const json::object& request,
 
 Result<std::optional<json::value>> demanded_schema(const json::object& request) {
   const json::value* format = member(request, "response_format");
-  if (format == nullptr) return std::optional<json::value>();
+  if (format == nullptr) {
+    const json::value* schema = member(request, "json_schema");
+    return schema == nullptr ? std::optional<json::value>() : std::optional(*schema);
+  }
   const json::object* object = format->if_object();
   const json::value* type = object == nullptr ? nullptr : member(*object, "type");
   if (type == nullptr || !type->is_string()) {
@@ -308,15 +330,26 @@ Result<std::optional<json::value>> demanded_schema(const json::object& request) 
 Result<std::optional<AnswerRules>> read_answer_rules(const json::object& request) {
   AnswerRules rules;
   TRY(rules.schema, demanded_schema(request));
+  if (const json::value* gbnf = member(request, "grammar")) {
+    if (!gbnf->is_string()) {
+      return fail(ErrorCode::kInvalidArgument, "grammar: expected a text");
+    }
+    if (rules.schema) {
+      return fail(ErrorCode::kInvalidArgument, "grammar: expected no response_format beside it");
+    }
+    rules.gbnf = std::string(gbnf->get_string());
+  }
   TRY(const std::optional<std::string> tool, demanded_tool(request));
   if (tool) {
     TRY(rules.tools, demanded_tools(request, *tool));
-    rules.schema.reset();  // a call is not what response_format speaks of
+    // A call is not what the others speak of.
+    rules.schema.reset();
+    rules.gbnf.reset();
     const json::value* parallel = member(request, "parallel_tool_calls");
     const bool refused = parallel != nullptr && parallel->is_bool() && !parallel->get_bool();
     rules.several_calls = tool->empty() && !refused;
   }
-  if (!rules.schema && rules.tools.empty()) return std::optional<AnswerRules>();
+  if (!rules.schema && !rules.gbnf && rules.tools.empty()) return std::optional<AnswerRules>();
   return std::optional(std::move(rules));
 }
 
@@ -327,6 +360,7 @@ std::vector<std::string> tool_names_of(const json::object& request) {
   const bool none = choice != nullptr && choice->is_string() && choice->get_string() == "none";
   if (none || tools == nullptr || !tools->is_array()) return names;
   for (const json::value& tool : tools->get_array()) {
+    if (!is_function(tool)) continue;
     if (auto described = read_tool(tool); described.ok()) names.push_back(described->name);
   }
   return names;

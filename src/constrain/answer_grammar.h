@@ -22,16 +22,18 @@ struct ToolDescription {
   boost::json::value parameters;  // a JSON schema
 };
 
-// Exactly one of the two is asked for.
+// Exactly one of the three is asked for.
 struct AnswerRules {
   std::optional<boost::json::value> schema = {};  // the answer is JSON that satisfies this
+  std::optional<std::string> gbnf = {};           // the answer is a text of this (gbnf.h)
   std::vector<ToolDescription> tools = {};        // the answer calls one of these
   bool several_calls = true;                      // or more, one after the other
 };
 
-// What a chat request asks for with response_format, tools, tool_choice and parallel_tool_calls;
-// nothing if any answer will do. JSON mode (json_object) is the schema of any object. "strict" is
-// not read: a schema that is given always holds. kInvalidArgument or kUnsupported naming the field.
+// What a request asks for with response_format (or llama-server's json_schema or grammar), tools,
+// tool_choice and parallel_tool_calls; tools that are no functions are passed over. Nothing if any
+// answer will do. JSON mode (json_object) is the schema of any object. "strict" is not read: a
+// schema that is given always holds. kInvalidArgument or kUnsupported naming the field.
 Result<std::optional<AnswerRules>> read_answer_rules(const boost::json::object& request);
 
 // Names of the tools of a request that an answer may call; none with tool_choice "none".

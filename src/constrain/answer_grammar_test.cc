@@ -129,6 +129,32 @@ TEST_F(AnswerGrammarTest, SeveralCallsFollowEachOtherUnlessOneIsAskedFor) {
   EXPECT_FALSE(accepts(**one, call + "\n" + call));
 }
 
+TEST_F(AnswerGrammarTest, ToolsMayBeDescribedAsTheResponsesApiDoes) {
+  const std::string request =
+      R"({"tools": [{"type": "web_search"}, {"type": "function", "name": "g", "parameters": {}}],
+          "tool_choice": {"type": "function", "name": "g"}})";
+  const auto grammar = grammar_of(request, {ToolCallStyle::kLlama, ReasoningStyle::kNone});
+  ASSERT_TRUE(grammar.ok()) << grammar.error().message;
+  EXPECT_TRUE(accepts(**grammar, R"({"name": "g", "parameters": 1})"));
+  EXPECT_EQ(tool_names_of(json::parse(request).as_object()), std::vector<std::string>{"g"});
+}
+
+TEST_F(AnswerGrammarTest, ASchemaMayStandByItself) {
+  const auto grammar = grammar_of(R"({"json_schema": {"const": 1}})", {});
+  ASSERT_TRUE(grammar.ok()) << grammar.error().message;
+  EXPECT_TRUE(accepts(**grammar, "1"));
+}
+
+TEST_F(AnswerGrammarTest, AGrammarOfTheRequestHoldsTheAnswer) {
+  const auto grammar = grammar_of(R"({"grammar": "root ::= [0-9]+"})", {});
+  ASSERT_TRUE(grammar.ok()) << grammar.error().message;
+  EXPECT_TRUE(accepts(**grammar, "42"));
+  EXPECT_FALSE(accepts(**grammar, " 42"));
+  EXPECT_FALSE(accepts(**grammar, "x"));
+  EXPECT_NE(error_of(R"({"grammar": 3})").find("grammar"), std::string::npos);
+  EXPECT_NE(error_of(R"({"grammar": "root ::= a"})").find("'a'"), std::string::npos);
+}
+
 TEST_F(AnswerGrammarTest, WhatIsNotDemandedIsFree) {
   for (const char* request :
        {"{}", R"({"response_format": null})", R"({"response_format": {"type": "text"}})"}) {
@@ -173,6 +199,7 @@ TEST_F(AnswerGrammarTest, AControlTokenComesWhereItIsNamedAndNowhereElse) {
   const TokenId id = model_.tokenizer->encode_with_special(name).front();
   ASSERT_TRUE(model_.tokenizer->is_control(id));
   EXPECT_EQ(table.spelling(id), "\xFF\x01");
+  EXPECT_EQ(table.control_tokens(controls), std::vector<TokenId>{id});
   const TokenTable unnamed(*model_.tokenizer, std::span<const std::string>());
   EXPECT_TRUE(unnamed.spelling(id).empty());
 }

@@ -92,7 +92,8 @@ class GrammarBuilder {
   StateId call(RuleId rule, StateId next);
   // Requires 0 <= min <= max.
   StateId repeat(RuleId rule, int32_t min, int32_t max, StateId next);
-  // The same of a rule that takes every plain character.
+  // The same of a rule that takes every plain character. What follows begins with none, unless max
+  // is kEndless.
   StateId repeat_plain(RuleId rule, int32_t min, int32_t max, StateId next);
   StateId split(std::vector<StateId> targets);
   StateId optional(StateId start, StateId next) { return split({start, next}); }

@@ -84,8 +84,9 @@ TokenSet GrammarConstraint::make_allowed() {
   if (!ended_ && config_ != kDeadConfig) {
     const int64_t max_work = matcher_.work() + kMaxWork;
     bool finished = true;
-    if (matcher_.num_free_characters(config_) >= tokens_->max_plain_characters()) {
-      allowed.insert_all(tokens_->plain_set());
+    const int32_t num_free = matcher_.num_free_characters(config_);
+    if (num_free > 0) {
+      tokens_->insert_plain(num_free, allowed);
     } else {
       finished = add_walk(tokens_->plain(), max_work, allowed);
     }

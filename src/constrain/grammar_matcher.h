@@ -42,7 +42,8 @@ class GrammarMatcher {
     const Config& found = configs_[static_cast<size_t>(config)];
     return found.accepts && found.threads.empty();
   }
-  // How many more plain characters of a JSON string may come, whatever they are; 0 outside one.
+  // How many plain characters may come whatever they are, and no more than that; 0 if that is not
+  // known.
   int32_t num_free_characters(ConfigId config) const {
     return configs_[static_cast<size_t>(config)].num_free_characters;
   }

@@ -66,6 +66,7 @@ TokenTable::TokenTable(const Tokenizer& tokenizer, std::span<const std::string> 
       controls_(control_tokens.size()),
       plain_set_(tokenizer.vocab_size()) {
   std::vector<TokenId> plain, others;
+  std::vector<std::vector<TokenId>> of_length;
   for (TokenId id = 0; id < num_tokens_; ++id) {
     const std::string_view piece = tokenizer.piece(id);
     const bool is_control = tokenizer.is_control(id);
@@ -74,7 +75,7 @@ TokenTable::TokenTable(const Tokenizer& tokenizer, std::span<const std::string> 
       if (named != control_tokens.end()) {
         bytes_ += static_cast<char>(kControlByte);
         bytes_ += static_cast<char>(named - control_tokens.begin());
-        controls_[static_cast<size_t>(named - control_tokens.begin())] = *named;
+        controls_[static_cast<size_t>(named - control_tokens.begin())] = {*named, id};
       }
     } else if (piece.find(static_cast<char>(kControlByte)) == std::string_view::npos &&
                piece.size() <= kMaxSpelling) {
@@ -86,10 +87,16 @@ TokenTable::TokenTable(const Tokenizer& tokenizer, std::span<const std::string> 
     if (num_characters) {
       plain.push_back(id);
       plain_set_.insert(id);
-      max_plain_characters_ = std::max(max_plain_characters_, *num_characters);
+      const auto length = static_cast<size_t>(*num_characters);
+      if (of_length.size() <= length) of_length.resize(length + 1);
+      of_length[length].push_back(id);
     } else {
       others.push_back(id);
     }
+  }
+  for (const std::vector<TokenId>& ids : of_length) {
+    plain_by_length_.insert(plain_by_length_.end(), ids.begin(), ids.end());
+    num_up_to_length_.push_back(plain_by_length_.size());
   }
   const auto by_spelling = [this](TokenId a, TokenId b) {
     return std::pair(spelling(a), a) < std::pair(spelling(b), b);
@@ -100,10 +107,28 @@ TokenTable::TokenTable(const Tokenizer& tokenizer, std::span<const std::string> 
   others_ = make_trie(others, *this);
 }
 
+void TokenTable::insert_plain(int32_t num_characters, TokenSet& into) const {
+  const auto length = static_cast<size_t>(num_characters);
+  if (length >= num_up_to_length_.size()) {
+    into.insert_all(plain_set_);
+    return;
+  }
+  for (size_t i = 0; i < num_up_to_length_[length]; ++i) into.insert(plain_by_length_[i]);
+}
+
 std::optional<uint8_t> TokenTable::control_index(std::string_view text) const {
-  const auto found = std::find(controls_.begin(), controls_.end(), text);
+  const auto found = std::find_if(controls_.begin(), controls_.end(),
+                                  [&](const Control& control) { return control.text == text; });
   if (text.empty() || found == controls_.end()) return std::nullopt;
   return static_cast<uint8_t>(found - controls_.begin());
+}
+
+std::vector<TokenId> TokenTable::control_tokens(std::span<const std::string> texts) const {
+  std::vector<TokenId> ids;
+  for (const std::string& text : texts) {
+    if (const auto index = control_index(text)) ids.push_back(controls_[*index].id);
+  }
+  return ids;
 }
 
 std::string_view TokenTable::spelling(TokenId id) const {

@@ -57,26 +57,34 @@ class TokenTable {
   // Tokens of whole characters that stand in a JSON string as they are.
   const TokenTrie& plain() const { return plain_; }
   const TokenSet& plain_set() const { return plain_set_; }
-  // No plain token has more characters.
-  int32_t max_plain_characters() const { return max_plain_characters_; }
+  // Those of at most `num_characters` characters.
+  void insert_plain(int32_t num_characters, TokenSet& into) const;
   // All others.
   const TokenTrie& others() const { return others_; }
 
   // The index of the control token with this text, if this vocabulary has it and grammars may name
   // it.
   std::optional<uint8_t> control_index(std::string_view text) const;
+  // The ids of those that are among `texts`.
+  std::vector<TokenId> control_tokens(std::span<const std::string> texts) const;
 
   // The bytes that a grammar sees; empty if none will ever let the token through.
   std::string_view spelling(TokenId id) const;
 
  private:
   int32_t num_tokens_ = 0;
-  std::vector<std::string> controls_;  // by index; empty: not in this vocabulary
+  // By index; without text: not in this vocabulary.
+  struct Control {
+    std::string text;
+    TokenId id = 0;
+  };
+  std::vector<Control> controls_;
   std::string bytes_;
   std::vector<uint32_t> begins_ = {0};
   TokenTrie plain_, others_;
   TokenSet plain_set_;
-  int32_t max_plain_characters_ = 0;
+  std::vector<TokenId> plain_by_length_;  // those of few characters first
+  std::vector<size_t> num_up_to_length_;  // [characters], of plain_by_length_
 };
 
 }  // namespace winnow

@@ -1,0 +1,91 @@
+#include "constrain/gbnf.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "constrain/grammar_matcher.h"
+
+namespace winnow {
+namespace {
+
+Result<Grammar> grammar_of(std::string_view text) {
+  GrammarBuilder builder;
+  TRY(const RuleId root, add_gbnf(builder, text));
+  return std::move(builder).finish(root);
+}
+
+bool accepts(const Grammar& grammar, std::string_view text) {
+  GrammarMatcher matcher(grammar);
+  ConfigId config = matcher.start();
+  for (const char byte : text) {
+    if (config == kDeadConfig) return false;
+    config = matcher.step(config, static_cast<uint8_t>(byte));
+  }
+  return config != kDeadConfig && matcher.accepts(config);
+}
+
+struct Case {
+  std::string grammar;
+  std::vector<std::string> in;
+  std::vector<std::string> out;
+};
+
+TEST(Gbnf, TakesTheTextsOfAGrammarAndNoOthers) {
+  const std::vector<Case> cases = {
+      {"root ::= \"yes\" | \"no\"", {"yes", "no"}, {"", "y", "yesno"}},
+      {"root ::= [a-c]+ [^a-z\\n]? \"\\x41\\u00e9\\\"\"",
+       {"abA\u00e9\"", "c\u00fcA\u00e9\""},
+       {"A", "dA"}},
+      {"# numbers\nroot  ::= num (\",\" num)* # all\nnum ::= \"-\"? [0-9]{1,3}\n",
+       {"1", "-12,345"},
+       {"", "1234", "1,", "--1"}},
+      {"root ::=\n  \"(\" (\n    root\n    | \"x\" # here\n  )? \")\"",
+       {"()", "(x)", "((x))"},
+       {"x", "(xx)"}},
+      {"root ::= a |\n b\na ::= \"a\"{2}\nb ::= \"b\"{2,}",
+       {"aa", "bb", "bbbb"},
+       {"a", "aaa", "b"}},
+      {"root ::= .", {"x", "\u00e9", "\n"}, {"", "xx"}},
+      {"root ::= [\\]\\-x] \"\"", {"]", "-", "x"}, {"\\"}},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.grammar);
+    const auto grammar = grammar_of(one.grammar);
+    ASSERT_TRUE(grammar.ok()) << grammar.error().message;
+    for (const std::string& text : one.in) EXPECT_TRUE(accepts(*grammar, text)) << text;
+    for (const std::string& text : one.out) EXPECT_FALSE(accepts(*grammar, text)) << text;
+  }
+}
+
+TEST(Gbnf, WhatIsWrongIsNamedWithItsLine) {
+  const auto expect = [](std::string_view text, std::string_view part) {
+    const auto grammar = grammar_of(text);
+    ASSERT_FALSE(grammar.ok()) << text;
+    EXPECT_NE(grammar.error().message.find(part), std::string::npos) << grammar.error().message;
+  };
+  expect("", "'root'");
+  expect("a ::= \"x\"", "'root'");
+  expect("root ::= \"x\"\n\nroot ::= other", "line 3");
+  expect("root ::=\n other", "line 2: rule 'other' is not defined");
+  expect("root := \"x\"", "'::='");
+  expect("root ::= \"x", "end of a literal");
+  expect("root ::= [a", "end of a literal or class");
+  expect("root ::= (\"x\"", "')'");
+  expect("root ::= \"x\")", "end of the line");
+  expect("root ::= \"\\q\"", "escape");
+  expect("root ::= \"\\ud800\"", "Unicode");
+  expect("root ::= [z-a]", "in order");
+  expect("root ::= \"x\"{3,2}", "in order");
+  expect("root ::= \"x\"{9999}", "2000");
+  expect("root ::= \"x\"**", "second repetition");
+  expect("root ::= *", "a literal");
+  expect("root ::= <think>", "tokens are not supported");
+  expect("root ::= root \"x\" | \"y\"", "leads back to itself");
+  expect("root ::= \"x\" root", "found none");
+  expect("root ::= " + std::string(1000, '(') + "\"x\"" + std::string(1000, ')'), "this deep");
+  expect("root ::= \"\xff\"", "UTF-8");
+}
+
+}  // namespace
+}  // namespace winnow
