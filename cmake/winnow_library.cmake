@@ -9,7 +9,8 @@ function(winnow_precompile target kind)
     return()
   endif()
   # GCC 12 forgets which precompiled headers are the system's, and warns of what it sees in them.
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds>)
+  target_compile_options(${target} PRIVATE
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-restrict>)
   # Boost adds flags, so its users cannot share.
   get_property(shared GLOBAL PROPERTY winnow_precompiled_${kind})
   if("Boost::json" IN_LIST ARGN)

@@ -13,13 +13,6 @@
 
 namespace winnow {
 
-// What one step did, for metrics. Told on the engine's thread.
-struct StepReport {
-  int64_t prompt_tokens = 0;
-  int64_t generated_tokens = 0;
-  double seconds = 0;
-};
-
 struct BatchingOptions {
   EngineOptions engine = {};  // context_tokens: of one request; num_contexts is not read
   // Tokens whose K and V there is room for, over all requests and the prefix cache; 0 =

@@ -116,6 +116,14 @@ struct ServiceStatus {
   bool failed = false;  // the engine's thread has ended
 };
 
+// What one step did, for metrics. Told on the engine's thread.
+struct StepReport {
+  int64_t prompt_tokens = 0;
+  int64_t generated_tokens = 0;
+  double seconds = 0;
+  AttentionStats attention = {};  // of its prompt tokens
+};
+
 // All calls are thread-safe and return at once.
 class GenerationService {
  public:
