@@ -28,13 +28,15 @@ struct Node {
 const CharacterSet kDigits = {{'0', '9'}};
 const CharacterSet kWord = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
 const CharacterSet kAsciiBlanks = {{'\t', '\r'}, {' ', ' '}};
-const CharacterSet kBlanks = {
-    {'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
-    {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+const CharacterSet kBlanks = {{'\t', '\r'},     {0x1C, ' '},      {0x85, 0x85},
+                              {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
+                              {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F},
+                              {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
 const CharacterSet kLineEnds = {{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 
-// The set of a class escape (\d, \W, ...).
-std::optional<CharacterSet> class_escape(uint32_t letter) {
+// The set of a class escape (\d, \W, ...). Dialects differ in what a blank is: \s is what all of
+// them take for one and \S what none does, or the other way round where the set is then negated.
+std::optional<CharacterSet> class_escape(uint32_t letter, bool negated) {
   switch (letter) {
     case 'd':
       return kDigits;
@@ -45,9 +47,9 @@ std::optional<CharacterSet> class_escape(uint32_t letter) {
     case 'W':
       return complement(kWord);
     case 's':
-      return kAsciiBlanks;  // what every dialect takes for a blank
+      return negated ? kBlanks : kAsciiBlanks;
     case 'S':
-      return complement(kBlanks);
+      return complement(negated ? kAsciiBlanks : kBlanks);
     default:
       return std::nullopt;
   }
@@ -82,9 +84,9 @@ class Parser {
   Result<NodePtr> atom(int depth);
   Result<NodePtr> group(int depth);
   Result<CharacterSet> bracket();
-  Result<CharacterSet> bracket_item();
+  Result<CharacterSet> bracket_item(bool negated);
   // What follows a backslash, which was taken.
-  Result<CharacterSet> escape(bool in_bracket);
+  Result<CharacterSet> escape(bool in_bracket, bool negated);
   Result<uint32_t> hex(size_t num_digits);
   Result<NodePtr> quantified(NodePtr node);
   Result<int32_t> repeat_count();
@@ -151,7 +153,7 @@ Result<NodePtr> Parser::atom(int depth) {
   }
   if (take(".")) return set_node(complement(kLineEnds));
   if (take("\\")) {
-    TRY(CharacterSet set, escape(false));
+    TRY(CharacterSet set, escape(false, false));
     return set_node(std::move(set));
   }
   const uint32_t code = take_character();
@@ -179,11 +181,11 @@ Result<uint32_t> Parser::hex(size_t num_digits) {
   return value;
 }
 
-Result<CharacterSet> Parser::escape(bool in_bracket) {
+Result<CharacterSet> Parser::escape(bool in_bracket, bool negated) {
   if (at_end()) return broken("a character after '\\'");
   const size_t begin = pos_;
   const uint32_t letter = take_character();
-  if (auto set = class_escape(letter)) return *std::move(set);
+  if (auto set = class_escape(letter, negated)) return *std::move(set);
   uint32_t code = letter;
   switch (letter) {
     case 'n':
@@ -222,8 +224,8 @@ Result<CharacterSet> Parser::escape(bool in_bracket) {
   return CharacterSet{{code, code}};
 }
 
-Result<CharacterSet> Parser::bracket_item() {
-  if (take("\\")) return escape(true);
+Result<CharacterSet> Parser::bracket_item(bool negated) {
+  if (take("\\")) return escape(true, negated);
   const uint32_t code = take_character();
   return CharacterSet{{code, code}};
 }
@@ -233,12 +235,12 @@ Result<CharacterSet> Parser::bracket() {
   std::vector<CodePointRange> ranges;
   while (!take("]")) {
     if (at_end()) return broken("']'");
-    TRY(CharacterSet item, bracket_item());
+    TRY(CharacterSet item, bracket_item(negated));
     const bool is_character = item.size() == 1 && item[0].first == item[0].last;
     if (is_character && next_is("-") && !next_is("-]")) {
       take("-");
       if (at_end()) return broken("']'");
-      TRY(const CharacterSet end, bracket_item());
+      TRY(const CharacterSet end, bracket_item(negated));
       const bool ordered =
           end.size() == 1 && end[0].first == end[0].last && item[0].first <= end[0].last;
       if (!ordered) return broken("a range of characters in order before this");

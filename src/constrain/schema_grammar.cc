@@ -18,6 +18,7 @@
 #include "constrain/pattern.h"
 #include "constrain/schema_merge.h"
 #include "constrain/string_formats.h"
+#include "constrain/text_grammar.h"
 
 namespace winnow {
 namespace {
@@ -110,7 +111,6 @@ class SchemaCompiler {
 
   Result<StateId> choice(const Object& schema, std::string_view keyword, const std::string& path);
   Result<StateId> literals(const Object& schema, const std::string& path);
-  StateId any_literal(const std::set<std::string>& texts);
   Result<std::vector<std::string_view>> types_of(const Object& schema,
                                                  const std::string& path) const;
   Result<StateId> typed(std::string_view type, const Object& schema, const std::string& path);
@@ -186,30 +186,11 @@ Result<const json::value*> SchemaCompiler::resolve(std::string_view reference,
   if (reference != "#" && !reference.starts_with("#/")) {
     return refuse(path, "$ref", ": only references within the schema ('#/...') are");
   }
-  const json::value* target = &root_;
-  std::string_view rest = reference.substr(1);
-  while (!rest.empty()) {
-    rest.remove_prefix(1);
-    const std::string_view written = rest.substr(0, rest.find('/'));
-    rest.remove_prefix(written.size());
-    std::string name;
-    for (size_t i = 0; i < written.size(); ++i) {
-      const bool escapes = written[i] == '~' && i + 1 < written.size();
-      name += !escapes ? written[i] : written[++i] == '0' ? '~' : '/';
-    }
-    const json::value* next = nullptr;
-    if (const json::object* members = target->if_object()) {
-      next = members->if_contains(name);
-    } else if (const json::array* items = target->if_array()) {
-      const bool is_index = !name.empty() && name.size() < 6 &&
-                            name.find_first_not_of("0123456789") == std::string::npos;
-      if (is_index && std::stoul(name) < items->size()) next = &(*items)[std::stoul(name)];
-    }
-    if (next == nullptr) {
-      return fail(ErrorCode::kInvalidArgument, "schema at '%s': $ref '%s' leads nowhere",
-                  escaped(path, 200).c_str(), escaped(reference, 200).c_str());
-    }
-    target = next;
+  boost::system::error_code error;
+  const json::value* target = root_.find_pointer(reference.substr(1), error);
+  if (target == nullptr) {
+    return fail(ErrorCode::kInvalidArgument, "schema at '%s': $ref '%s' leads nowhere",
+                escaped(path, 200).c_str(), escaped(reference, 200).c_str());
   }
   return target;
 }
@@ -284,36 +265,6 @@ Result<StateId> SchemaCompiler::choice(const Object& schema, std::string_view ke
   return builder_.split(std::move(targets));
 }
 
-// A trie, so that however many there are, the text so far is read in one way.
-StateId SchemaCompiler::any_literal(const std::set<std::string>& texts) {
-  struct Node {
-    std::map<uint8_t, size_t> children;
-    bool is_text = false;
-  };
-  std::vector<Node> nodes(1);
-  for (const std::string& text : texts) {
-    size_t node = 0;
-    for (const char byte : text) {
-      const auto [child, is_new] =
-          nodes[node].children.try_emplace(static_cast<uint8_t>(byte), nodes.size());
-      node = child->second;
-      if (is_new) nodes.emplace_back();
-    }
-    nodes[node].is_text = true;
-    if (nodes.size() > static_cast<size_t>(kMaxGrammarStates)) break;  // finish() will refuse it
-  }
-  std::vector<StateId> states(nodes.size());
-  for (size_t i = nodes.size(); i-- > 0;) {  // children come after their parents
-    std::vector<ByteEdge> edges;
-    for (const auto& [byte, child] : nodes[i].children) {
-      edges.push_back({byte, byte, states[child]});
-    }
-    states[i] = edges.empty() ? builder_.done() : builder_.byte_edges(std::move(edges));
-    if (nodes[i].is_text) states[i] = builder_.optional(states[i], builder_.done());
-  }
-  return states[0];
-}
-
 Result<StateId> SchemaCompiler::literals(const Object& schema, const std::string& path) {
   const bool is_enum = schema.contains("enum");
   const char* keyword = is_enum ? "enum" : "const";
@@ -336,7 +287,7 @@ Result<StateId> SchemaCompiler::literals(const Object& schema, const std::string
                                             [&](auto type) { return has_type(value, type); });
     if (fits) texts.insert(json_literal(value));
   }
-  return texts.empty() ? builder_.dead_end() : any_literal(texts);
+  return texts.empty() ? builder_.dead_end() : one_of(builder_, texts, builder_.done());
 }
 
 Result<std::vector<std::string_view>> SchemaCompiler::types_of(const Object& schema,

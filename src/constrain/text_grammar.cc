@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 
 #include "base/check.h"
@@ -187,6 +188,36 @@ StateId text_until(GrammarBuilder& builder, std::string_view mark, StateId next)
     const CharacterSet others = complement(normalized(std::move(special)));
     targets.push_back(any_of(builder, others, states[0]));
     builder.define_split(states[matched], std::move(targets));
+  }
+  return states[0];
+}
+
+// A trie.
+StateId one_of(GrammarBuilder& builder, const std::set<std::string>& texts, StateId next) {
+  struct Node {
+    std::map<uint8_t, size_t> children;
+    bool is_text = false;
+  };
+  std::vector<Node> nodes(1);
+  for (const std::string& text : texts) {
+    size_t node = 0;
+    for (const char byte : text) {
+      const auto [child, is_new] =
+          nodes[node].children.try_emplace(static_cast<uint8_t>(byte), nodes.size());
+      node = child->second;
+      if (is_new) nodes.emplace_back();
+    }
+    nodes[node].is_text = true;
+    if (nodes.size() > static_cast<size_t>(kMaxGrammarStates)) break;  // finish() will refuse it
+  }
+  std::vector<StateId> states(nodes.size());
+  for (size_t i = nodes.size(); i-- > 0;) {  // children come after their parents
+    std::vector<ByteEdge> edges;
+    for (const auto& [byte, child] : nodes[i].children) {
+      edges.push_back({byte, byte, states[child]});
+    }
+    states[i] = edges.empty() ? next : builder.byte_edges(std::move(edges));
+    if (nodes[i].is_text) states[i] = builder.optional(states[i], next);
   }
   return states[0];
 }

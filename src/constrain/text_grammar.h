@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,5 +32,8 @@ StateId any_of(GrammarBuilder& builder, const CharacterSet& set, StateId next);
 // Text without `mark` in it, then `mark`, then `next`. Requires a `mark` of one or more ASCII
 // characters.
 StateId text_until(GrammarBuilder& builder, std::string_view mark, StateId next);
+
+// One of `texts`, then `next`. However many there are, what was read of one is read in one way.
+StateId one_of(GrammarBuilder& builder, const std::set<std::string>& texts, StateId next);
 
 }  // namespace winnow
