@@ -8,6 +8,7 @@
 #include "server/openai_types.h"
 #include "server/page.h"
 #include "server/status_routes.h"
+#include "server/token_routes.h"
 
 namespace winnow {
 namespace {
@@ -33,6 +34,20 @@ PostRoute post_route(RouteId id) {
       return answer_chat;
     case RouteId::kCompletions:
       return answer_completion;
+    case RouteId::kChatRender:
+      return render_chat;
+    case RouteId::kChatInputTokens:
+      return count_chat_tokens;
+    case RouteId::kCompletionsRender:
+      return render_completion;
+    case RouteId::kResponses:
+      return answer_response;
+    case RouteId::kEmbeddings:
+      return refuse_embeddings;
+    case RouteId::kTokenize:
+      return tokenize;
+    case RouteId::kDetokenize:
+      return detokenize;
     default:
       return nullptr;
   }
@@ -110,6 +125,12 @@ HttpReply Api::answer_get(const Route& route, const HttpHead& head) const {
     case RouteId::kMetrics:
       return {.content_type = Metrics::kContentType,
               .body = context_.metrics.text(context_.service.status(), http_counts_())};
+    case RouteId::kTokenizerInfo:
+      return tokenizer_info_reply(context_);
+    case RouteId::kProps:
+      return props_reply(context_);
+    case RouteId::kSlots:
+      return slots_reply(context_);
     case RouteId::kModels:
       return models_reply(context_);
     case RouteId::kModel:

@@ -1,21 +1,17 @@
 #include "server/chat_request.h"
 
 namespace winnow {
-namespace {
 
 namespace json = boost::json;
 
-// Whether the template is shown the tools; an error for a choice that would have to be enforced.
-Result<bool> tools_shown(const RequestFields& fields) {
-  const json::value* choice = fields.find("tool_choice");
+Result<bool> tools_shown(const json::object& request) {
+  const json::value* choice = RequestFields(request).find("tool_choice");
   if (choice == nullptr) return true;
   if (choice->is_string() && choice->get_string() == "auto") return true;
   if (choice->is_string() && choice->get_string() == "none") return false;
   return fail(ErrorCode::kUnsupported, "tool_choice: expected \"auto\" or \"none\", found %s",
               shown_json(*choice).c_str());
 }
-
-}  // namespace
 
 Status refuse_constraints(const json::object& request) {
   const RequestFields fields(request);
@@ -55,7 +51,7 @@ Result<ChatRequest> read_chat_prompt(const json::object& request) {
                 "found true");
   }
   if (const json::object* extra = fields.object("chat_template_kwargs")) chat.prompt.extra = *extra;
-  TRY(const bool shown, tools_shown(fields));
+  TRY(const bool shown, tools_shown(request));
   if (const json::array* tools = fields.list("tools"); tools != nullptr && shown) {
     for (const json::value& tool : *tools) {
       if (tool.is_object()) continue;

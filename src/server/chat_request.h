@@ -25,6 +25,10 @@ Result<ChatRequest> read_chat_request(const boost::json::object& request,
 // What of a chat request shapes the prompt, for endpoints that only render it.
 Result<ChatRequest> read_chat_prompt(const boost::json::object& request);
 
+// Whether the template is shown the tools. kUnsupported for a `tool_choice` that would have to be
+// enforced.
+Result<bool> tools_shown(const boost::json::object& request);
+
 // kUnsupported if `request` asks for JSON, a schema or a grammar.
 Status refuse_constraints(const boost::json::object& request);
 

@@ -16,8 +16,7 @@ Error bad_prompt(std::string_view expected, std::string_view found) {
 Result<CompletionPrompt> prompt_of_text(std::string text, bool add_special,
                                         const Tokenizer& tokenizer) {
   CompletionPrompt prompt;
-  prompt.ids =
-      add_special ? tokenizer.encode_raw_prompt(text) : tokenizer.encode_with_special(text);
+  prompt.ids = raw_prompt_ids(text, add_special, tokenizer);
   if (prompt.ids.empty() && tokenizer.bos()) prompt.ids.push_back(*tokenizer.bos());
   if (prompt.ids.empty()) return bad_prompt("at least one token", "none");
   const std::optional<TokenId> bos = tokenizer.bos();
@@ -42,6 +41,16 @@ Result<CompletionPrompt> prompt_of_ids(const json::array& list, const Tokenizer&
 }
 
 }  // namespace
+
+std::vector<TokenId> raw_prompt_ids(std::string_view text, bool add_special,
+                                    const Tokenizer& tokenizer) {
+  std::vector<TokenId> ids = tokenizer.encode_with_special(text);
+  const std::optional<TokenId> bos = tokenizer.bos();
+  if (add_special && tokenizer.adds_bos() && (ids.empty() || ids.front() != *bos)) {
+    ids.insert(ids.begin(), *bos);
+  }
+  return ids;
+}
 
 Result<std::vector<CompletionPrompt>> read_prompts(const json::object& request,
                                                    const Tokenizer& tokenizer) {

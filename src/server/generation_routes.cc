@@ -1,10 +1,13 @@
 #include "server/generation_routes.h"
 
 #include "base/escape.h"
+#include "base/function_ref.h"
 #include "server/answer_run.h"
 #include "server/chat_answer.h"
 #include "server/completion_answer.h"
 #include "server/error_map.h"
+#include "server/response_answer.h"
+#include "server/response_request.h"
 
 namespace winnow {
 namespace {
@@ -45,6 +48,31 @@ Result<CompletionRequest> checked_completion(const ServerContext& context,
   return read_completion_request(request, context.settings());
 }
 
+Result<ChatRequest> checked_response(const ServerContext& context, const json::object& request) {
+  TRY_STATUS(check_fields(request, kResponses));
+  TRY_STATUS(check_model(context, request));
+  return read_response_request(request, context.settings());
+}
+
+using MakeWriter = FunctionRef<std::unique_ptr<AnswerWriter>(std::vector<TokenId>)>;
+
+// Runs a conversation and lets the writer of its prompt answer.
+void run_chat(const ServerContext& context, const ChatRequest& chat, const Caller& caller,
+              std::shared_ptr<Exchange> exchange, MakeWriter make_writer) {
+  Result<std::vector<TokenId>> prompt = chat_ids(context, chat);
+  if (!prompt.ok()) return post_reply(exchange, error_reply(prompt.error()));
+  const GenerationSettings& settings = chat.settings;
+  truncate_prompt(settings, context.service.context_tokens(), *prompt);
+  if (!fits(context, *prompt)) return refuse_length(context, *prompt, exchange);
+  std::vector<ServiceRequest> requests;
+  for (int32_t i = 0; i < settings.n; ++i) {
+    requests.push_back(service_request(settings, *prompt, i));
+    requests.back().cache_scope = cache_scope(caller, settings);
+  }
+  run_answer(context.service, context.tokenizer, context.metrics, std::move(requests),
+             run_options(settings), std::move(exchange), make_writer(std::move(prompt).value()));
+}
+
 }  // namespace
 
 void post_reply(const std::shared_ptr<Exchange>& exchange, HttpReply reply) {
@@ -74,20 +102,20 @@ void answer_chat(const ServerContext& context, const json::object& request, cons
                  std::shared_ptr<Exchange> exchange) {
   const Result<ChatRequest> chat = checked_chat(context, request);
   if (!chat.ok()) return post_reply(exchange, error_reply(chat.error()));
-  Result<std::vector<TokenId>> prompt = chat_ids(context, *chat);
-  if (!prompt.ok()) return post_reply(exchange, error_reply(prompt.error()));
-  const GenerationSettings& settings = chat->settings;
-  truncate_prompt(settings, context.service.context_tokens(), *prompt);
-  if (!fits(context, *prompt)) return refuse_length(context, *prompt, exchange);
-  std::vector<ServiceRequest> requests;
-  for (int32_t i = 0; i < settings.n; ++i) {
-    requests.push_back(service_request(settings, *prompt, i));
-    requests.back().cache_scope = cache_scope(caller, settings);
-  }
-  auto writer = chat_answer_writer(new_answer_head("chatcmpl-", context.options.model_id), *chat,
-                                   std::move(prompt).value(), context.tokenizer, context.parsers);
-  run_answer(context.service, context.tokenizer, context.metrics, std::move(requests),
-             run_options(settings), std::move(exchange), std::move(writer));
+  run_chat(context, *chat, caller, std::move(exchange), [&](std::vector<TokenId> prompt) {
+    return chat_answer_writer(new_answer_head("chatcmpl-", context.options.model_id), *chat,
+                              std::move(prompt), context.tokenizer, context.parsers);
+  });
+}
+
+void answer_response(const ServerContext& context, const json::object& request,
+                     const Caller& caller, std::shared_ptr<Exchange> exchange) {
+  const Result<ChatRequest> chat = checked_response(context, request);
+  if (!chat.ok()) return post_reply(exchange, error_reply(chat.error()));
+  run_chat(context, *chat, caller, std::move(exchange), [&](const std::vector<TokenId>&) {
+    return response_answer_writer(new_answer_head("resp_", context.options.model_id), *chat,
+                                  request, context.parsers);
+  });
 }
 
 void answer_completion(const ServerContext& context, const json::object& request,

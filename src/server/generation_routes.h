@@ -1,4 +1,4 @@
-// /v1/chat/completions and /v1/completions: from a request's JSON to the engine.
+// /v1/chat/completions, /v1/completions and /v1/responses: from a request's JSON to the engine.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -15,6 +15,8 @@ void answer_chat(const ServerContext& context, const boost::json::object& reques
                  const Caller& caller, std::shared_ptr<Exchange> exchange);
 void answer_completion(const ServerContext& context, const boost::json::object& request,
                        const Caller& caller, std::shared_ptr<Exchange> exchange);
+void answer_response(const ServerContext& context, const boost::json::object& request,
+                     const Caller& caller, std::shared_ptr<Exchange> exchange);
 
 // kNotFound if the request names a model that is not served, and names matter.
 Status check_model(const ServerContext& context, const boost::json::object& request);

@@ -15,8 +15,18 @@ enum class RouteId {
   kMetrics,
   kModels,
   kModel,
+  kTokenizerInfo,
+  kProps,
+  kSlots,
   kChat,
+  kChatRender,
+  kChatInputTokens,
   kCompletions,
+  kCompletionsRender,
+  kResponses,
+  kEmbeddings,
+  kTokenize,
+  kDetokenize,
 };
 
 enum class RouteAccess {
