@@ -29,7 +29,7 @@ struct Sequence {
     const KvLayout layout{.kv_heads = 1, .head_dim = head_dim, .dtype = dtype};
     const int num_pages = (context + kPageTokens - 1) / kPageTokens;
     store = std::move(KvStore::create(std::span(&layout, 1), num_pages)).value();
-    for (int i = 0; i < num_pages; ++i) pages.push_back(*store->take());
+    for (int i = 0; i < num_pages; ++i) pages.push_back(*store->pool().take());
     std::vector<float> kv(static_cast<size_t>(context) * head_dim);
     fill(kv);
     write_kv(kernels(), store->layer(0), pages, 0, context, kv.data(), kv.data());

@@ -35,7 +35,6 @@ const SketchBasis* SequenceSummaries::update(int layer_idx, const KvLayerView& k
     CHECK(num_tokens >= rule.dense_tokens);
     layer.basis_tokens = std::min(rule.dense_tokens, kBasisTokens);
     layer.basis = fit_basis(kv, pages, layer.basis_tokens, profile, pool);
-    layer.num_pages = 0;
   }
   const int32_t full_pages = num_tokens / kPageTokens;
   const SketchBasis* basis = layer.basis ? &*layer.basis : nullptr;
@@ -45,6 +44,16 @@ const SketchBasis* SequenceSummaries::update(int layer_idx, const KvLayerView& k
   }
   stats.select_s += timer.seconds() * pool.num_threads();
   return basis;
+}
+
+void SequenceSummaries::adopt(int32_t num_pages) {
+  for (Layer& layer : layers_) layer.num_pages = num_pages;
+}
+
+int32_t SequenceSummaries::num_pages() const {
+  int32_t most = 0;
+  for (const Layer& layer : layers_) most = std::max(most, layer.num_pages);
+  return most;
 }
 
 void SequenceSummaries::truncate(int64_t num_tokens) {

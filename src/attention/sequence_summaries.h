@@ -29,6 +29,11 @@ class SequenceSummaries {
                             int32_t num_tokens, const SparseRule& rule,
                             const SparseProfile::Layer* profile, ThreadPool& pool,
                             AttentionStats& stats);
+  // The first pages were given their summaries by a sequence with the same first tokens and rule.
+  // Requires that nothing is summarized yet.
+  void adopt(int32_t num_pages);
+  // Pages that have their summaries in every layer that the rule applies to.
+  int32_t num_pages() const;
   // Forgets what depends on tokens from num_tokens on.
   void truncate(int64_t num_tokens);
 

@@ -21,6 +21,7 @@ enum class ErrorCode {
   kIo,               // the operating system refused a read or write
   kOverloaded,       // the queue is full; the same request may succeed later
   kShuttingDown,     // no more requests are taken
+  kInternal,         // a fault of the program's own
 };
 
 struct Error {

@@ -65,7 +65,7 @@ class Operator {
   Operator(const KernelTable& kernels, const AttentionBenchShape& shape, KvStore& store,
            ThreadPool& pool)
       : kernels_(kernels), shape_(shape), kv_(store.layer(0)), pool_(pool) {
-    for (int64_t i = 0; i < store.num_pages(); ++i) pages_.push_back(*store.take());
+    for (int64_t i = 0; i < store.num_pages(); ++i) pages_.push_back(*store.pool().take());
     q_ = random_rows(shape.queries, shape.heads);
     out_.resize(q_.size());
     for (int32_t begin = 0; begin < shape.tokens; begin += kPageTokens) {

@@ -19,6 +19,7 @@ ExitCode exit_code(ErrorCode code) {
     case ErrorCode::kIo:
     case ErrorCode::kOverloaded:
     case ErrorCode::kShuttingDown:
+    case ErrorCode::kInternal:
       return ExitCode::kRuntime;
   }
   return ExitCode::kRuntime;

@@ -16,7 +16,10 @@ TEST(ExitCode, EveryErrorHasItsCode) {
                                           {ErrorCode::kContextExceeded, 1},
                                           {ErrorCode::kInterrupted, 130},
                                           {ErrorCode::kNumerical, 1},
-                                          {ErrorCode::kIo, 1}};
+                                          {ErrorCode::kIo, 1},
+                                          {ErrorCode::kOverloaded, 1},
+                                          {ErrorCode::kShuttingDown, 1},
+                                          {ErrorCode::kInternal, 1}};
   for (const auto& [error, code] : codes) {
     EXPECT_EQ(static_cast<int>(exit_code(error)), code) << static_cast<int>(error);
   }

@@ -1,104 +1,28 @@
 #include "engine/engine.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "base/check.h"
-#include "base/memory_info.h"
+#include "base/stopwatch.h"
 #include "engine/cost_model.h"
+#include "engine/kv_capacity.h"
+#include "engine/prompt_check.h"
 #include "engine/sequence.h"
+#include "engine/token_scores.h"
 #include "model/decoder.h"
 
 namespace winnow {
 namespace {
 
-constexpr int kMaxThreads = 1024;
-// A context that memory cuts below this is of no use; better to say what is missing.
-constexpr int64_t kMinPages = 4;
-
-class Stopwatch {
- public:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-  double ms() const { return seconds() * 1e3; }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point start_ = Clock::now();
-};
-
 bool is_cancelled(const GenerateOptions& options) {
   return options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed);
-}
-
-Status check_options(const EngineOptions& options, const ModelConfig& config) {
-  if (options.num_threads < 0 || options.num_threads > kMaxThreads) {
-    return fail(ErrorCode::kInvalidArgument, "threads: expected 1 to %d (0 = all), found %d",
-                kMaxThreads, options.num_threads);
-  }
-  if (options.chunk_tokens < 1) {
-    return fail(ErrorCode::kInvalidArgument, "chunk: expected at least 1 token, found %d",
-                options.chunk_tokens);
-  }
-  if (options.context_tokens < 0 || options.context_tokens > config.context_tokens) {
-    return fail(ErrorCode::kInvalidArgument,
-                "context: expected 1 to %lld tokens, the model's own limit, found %lld",
-                static_cast<long long>(config.context_tokens),
-                static_cast<long long>(options.context_tokens));
-  }
-  return Ok{};
 }
 
 int64_t page_bytes_of(std::span<const KvLayout> layouts) {
   int64_t bytes = 0;
   for (const KvLayout& layout : layouts) bytes += layout.page_bytes();
   return bytes;
-}
-
-// What a model needs in memory besides its KV pages: the weights it reads in every step, and a
-// step's activations.
-int64_t fixed_bytes(const Model& model, int64_t chunk_tokens) {
-  return model.weight_bytes() + activation_bytes(model.config(), chunk_tokens);
-}
-
-// The context in tokens: as asked for, or the model's own as far as memory allows.
-Result<int64_t> choose_context(const EngineOptions& options, const Model& model,
-                               int64_t page_bytes) {
-  const int64_t own = model.config().context_tokens;
-  const int64_t fixed = fixed_bytes(model, pages_for(options.chunk_tokens) * kPageTokens);
-  const int64_t available = available_memory_bytes();
-  const int64_t pages_that_fit = std::max(int64_t{0}, available - fixed) / page_bytes;
-  const bool chosen = options.context_tokens != 0;
-  const int64_t wanted =
-      chosen ? options.context_tokens
-             : std::min(own, kPageTokens * std::max<int64_t>(kMinPages, pages_that_fit));
-  if (pages_for(wanted) <= pages_that_fit) return wanted;
-  return fail(ErrorCode::kOutOfMemory,
-              "a context of %lld tokens needs %lld MiB of KV cache beside %lld MiB of weights and "
-              "activations, but "
-              "only %lld MiB are free; about %lld tokens fit",
-              static_cast<long long>(wanted),
-              static_cast<long long>((pages_for(wanted) * page_bytes) >> 20),
-              static_cast<long long>(fixed >> 20), static_cast<long long>(available >> 20),
-              static_cast<long long>(pages_that_fit * kPageTokens));
-}
-
-// log p of `target` and the most likely token, from one row of logits.
-struct RowScore {
-  double target_logprob = 0;
-  TokenId top1 = 0;
-};
-
-RowScore score_row(std::span<const float> logits, std::optional<TokenId> target) {
-  const auto top = std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit - *top));
-  RowScore score{.top1 = static_cast<TokenId>(top - logits.begin())};
-  if (target) {
-    score.target_logprob =
-        static_cast<double>(logits[static_cast<size_t>(*target)] - *top) - std::log(sum);
-  }
-  return score;
 }
 
 }  // namespace
@@ -158,7 +82,11 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> mode
   }
   const std::vector<KvLayout> layouts = kv_layouts(config, options.kv_dtype);
   TRY(const int64_t context_tokens,
-      choose_context(options, *model, page_bytes_of(layouts) * options.num_contexts));
+      choose_kv_tokens({.tokens = options.context_tokens,
+                        .most = config.context_tokens,
+                        .page_bytes = page_bytes_of(layouts) * options.num_contexts,
+                        .chunk_tokens = options.chunk_tokens},
+                       *model));
   const int num_threads = options.num_threads == 0 ? usable_threads() : options.num_threads;
   auto impl = std::make_unique<Impl>(std::move(model), *kernels, num_threads);
   if (impl->pool.num_threads() < num_threads) {
@@ -175,37 +103,16 @@ const Model& Engine::model() const { return *impl_->model; }
 int64_t Engine::context_tokens() const { return impl_->context_tokens; }
 int Engine::num_threads() const { return impl_->pool.num_threads(); }
 int64_t Engine::chunk_tokens() const { return impl_->chunk_tokens; }
-int64_t Engine::free_tokens() const { return impl_->kv->num_free() * kPageTokens; }
+int64_t Engine::free_tokens() const { return impl_->kv->pool().num_free() * kPageTokens; }
 int64_t Engine::kv_bytes() const { return impl_->peak_pages * impl_->kv->bytes_per_page(); }
 std::unique_ptr<Sequence> Engine::new_sequence() { return std::make_unique<Sequence>(*impl_->kv); }
 
-// Also that the model file is still what was mapped: touching a page of a file that has shrunk
-// would end the process.
 Status Engine::Impl::check_prompt(std::span<const TokenId> prompt) const {
-  TRY_STATUS(model->file().check_unchanged());
-  if (prompt.empty())
-    return fail(ErrorCode::kInvalidArgument, "prompt: expected at least one token, found none");
-  const auto num_tokens = static_cast<int64_t>(prompt.size());
-  if (num_tokens > context_tokens) {
-    const int64_t own = model->config().context_tokens;
-    return fail(
-        ErrorCode::kContextExceeded,
-        "This model's maximum context length is %lld tokens%s, but the prompt has %lld tokens",
-        static_cast<long long>(context_tokens),
-        context_tokens < own ? " as it was set up here (-c, or free memory)" : "",
-        static_cast<long long>(num_tokens));
-  }
-  const int32_t vocab_size = model->config().vocab_size;
-  for (size_t i = 0; i < prompt.size(); ++i) {
-    if (prompt[i] >= 0 && prompt[i] < vocab_size) continue;
-    return fail(ErrorCode::kInvalidArgument,
-                "prompt token %zu: expected an id in [0, %d), found %d", i, vocab_size, prompt[i]);
-  }
-  return Ok{};
+  return winnow::check_prompt(*model, context_tokens, context_tokens, prompt);
 }
 
 void Engine::Impl::note_pages() {
-  peak_pages = std::max(peak_pages, kv->num_pages() - kv->num_free());
+  peak_pages = std::max(peak_pages, kv->num_pages() - kv->pool().num_free());
 }
 
 // Forgets what of the sequence does not serve the prompt.
@@ -249,7 +156,7 @@ Status Engine::Impl::prefill(Sequence& sequence, PromptRun& run, int64_t until,
     return fail(ErrorCode::kContextExceeded,
                 "KV cache: the prompt needs %lld pages of %d tokens, but %lld are free",
                 static_cast<long long>(pages_for(until)), kPageTokens,
-                static_cast<long long>(kv->num_free()));
+                static_cast<long long>(kv->pool().num_free()));
   }
   note_pages();
   const SparsePrompt sparse{.rule = run.mode.rule ? &*run.mode.rule : nullptr,
@@ -384,11 +291,11 @@ Result<ScoredText> Engine::score(Sequence& sequence, std::span<const TokenId> id
       const size_t scored_idx = scored_rows + static_cast<size_t>(row);
       const size_t position = ids.size() - num_scored + scored_idx;
       const bool has_target = position + 1 < ids.size();
-      const RowScore score =
-          score_row({rows.values + static_cast<size_t>(row) * vocab_size, vocab_size},
-                    has_target ? std::optional(ids[position + 1]) : std::nullopt);
-      if (has_target) scored.target_logprob[scored_idx] = static_cast<float>(score.target_logprob);
-      scored.top1[scored_idx] = score.top1;
+      const RowSoftmax softmax({rows.values + static_cast<size_t>(row) * vocab_size, vocab_size});
+      if (has_target) {
+        scored.target_logprob[scored_idx] = static_cast<float>(softmax.logprob(ids[position + 1]));
+      }
+      scored.top1[scored_idx] = softmax.best();
     });
     scored_rows += static_cast<size_t>(rows.num_rows);
   };

@@ -17,22 +17,11 @@
 #include "base/function_ref.h"
 #include "base/ids.h"
 #include "base/result.h"
-#include "kernels/table.h"
+#include "engine/engine_options.h"
 #include "model/model.h"
 #include "sampling/sampler.h"
-#include "tensor/kv_layout.h"
 
 namespace winnow {
-
-struct EngineOptions {
-  int num_threads = 0;     // 0 = usable_threads()
-  int chunk_tokens = 512;  // prompt tokens per step; rounded up to a multiple of kPageTokens
-  int64_t context_tokens =
-      0;  // room for this many tokens; 0 = the model's context, as far as memory allows
-  int num_contexts = 1;  // sequences of that many tokens that fit side by side
-  KvDType kv_dtype = KvDType::kBf16;
-  const KernelTable* kernels = nullptr;  // null = select_kernels("")
-};
 
 // Which cached tokens serve a prompt that begins with them (law 4).
 enum class PrefixReuse {

@@ -15,22 +15,10 @@
 #include "base/result.h"
 #include "engine/engine.h"
 #include "engine/request_id.h"
+#include "engine/token_scores.h"
 #include "sampling/sampler.h"
 
 namespace winnow {
-
-struct TokenLogprob {
-  TokenId token = 0;
-  float logprob = 0;
-};
-
-// A token and what the model thought of it: log-probabilities of the plain softmax, before
-// penalties, temperature and filters.
-struct ScoredToken {
-  TokenId token = 0;
-  float logprob = 0;
-  std::vector<TokenLogprob> top = {};  // the most likely tokens, best first; ties: lowest id first
-};
 
 // Which tokens may come next: a grammar. Called on the engine's thread only.
 class TokenConstraint {
@@ -43,18 +31,18 @@ class TokenConstraint {
 };
 
 struct ServiceRequest {
-  std::vector<TokenId> prompt;
+  std::vector<TokenId> prompt = {};
   int64_t max_new_tokens = -1;  // -1 = until an end token or the context is full
   int64_t min_new_tokens = 0;   // end tokens are not chosen before
   SamplerOptions sampling = {};
   std::vector<TokenId> end_tokens = {};
   std::optional<SparseRule> sparse = {};  // none = dense
   PrefixReuse reuse = PrefixReuse::kExact;
-  std::string cache_scope = {};     // prefixes are shared within a scope only (a tenant)
-  bool read_cache = true;           // false: nothing is taken from the cache, all is computed
-  bool score_tokens = false;        // fill ScoredToken::logprob
-  int32_t num_top_logprobs = 0;     // and so many of ScoredToken::top
-  bool score_prompt = false;        // on_prompt_scores; computes the whole prompt
+  std::string cache_scope = {};  // prefixes are shared within a scope only (a tenant)
+  bool read_cache = true;        // false: nothing is taken from the cache, all is computed
+  bool score_tokens = false;     // fill ScoredToken::logprob
+  int32_t num_top_logprobs = 0;  // and so many of ScoredToken::top
+  bool score_prompt = false;     // on_prompt_scores; computes the whole prompt
   std::unique_ptr<TokenConstraint> constraint = {};
   SelectionObserver* observer = nullptr;  // told of every sparse tile; outlives the request
 };
@@ -68,9 +56,9 @@ struct RequestEnd {
   int64_t cached_tokens = 0;     // of the prompt, found in the cache
   int64_t generated_tokens = 0;  // given to on_token, and an end token
   int32_t num_preemptions = 0;
-  double queue_s = 0;   // until its first step
-  double prompt_s = 0;  // from its first step to its first token
-  double decode_s = 0;  // from its first token to its last
+  double queue_s = 0;             // until its first step
+  double prompt_s = 0;            // from its first step to its first token
+  double decode_s = 0;            // from its first token to its last
   AttentionStats attention = {};  // of the prompt tokens that were run
 };
 
@@ -126,14 +114,6 @@ struct ServiceStatus {
   // Since the last step ended, or work came to an idle engine; 0 when idle.
   double seconds_in_step = 0;
   bool failed = false;  // the engine's thread has ended
-};
-
-// What one step did, for metrics. Called on the engine's thread.
-struct StepReport {
-  int64_t prompt_tokens = 0;
-  int64_t generated_tokens = 0;
-  double seconds = 0;
-  AttentionStats attention = {};
 };
 
 // All calls are thread-safe and return at once.

@@ -18,13 +18,16 @@ namespace winnow {
 struct SchedulerLimits {
   int32_t max_running = 64;
   int32_t max_waiting = 512;
+  // Generated tokens of one request that a step reruns after a preemption, at most. With more than
+  // one a plan has several steps of that request, one token each, in order.
+  int32_t max_rerun_tokens = 1;
 };
 
 // How a request uses the prefix cache.
 struct CacheUse {
-  std::string scope;  // what besides tokens must be equal: tenant, rule
-  bool read = true;
-  bool exact = true;  // law 4: only pages that a fresh run of this prompt would fill alike
+  std::string scope = {};  // what besides tokens must be equal: tenant, rule
+  bool read = true;        // false: only pages that the request itself has held before
+  bool exact = true;       // law 4: only pages that a fresh run of this prompt would fill alike
 };
 
 struct ScheduledRequest {
@@ -43,7 +46,7 @@ struct ScheduledSequence {
   std::vector<TokenId> tokens;  // prompt and answer so far
   int32_t prompt_tokens = 0;
   int32_t computed_tokens = 0;  // with K and V in `pages`; the newest token never is
-  int32_t cached_tokens = 0;    // of these, taken from the cache at the first admission
+  int32_t cached_tokens = 0;    // of the prompt, taken from the cache before any preemption
   int32_t num_preemptions = 0;
   bool running = false;
   std::vector<PageId> pages;
@@ -57,16 +60,19 @@ struct ExchangedPage {
 };
 
 // Rules:
-//   - Every running request that decodes is in every step; what is left of the budget goes to
-//     prompts, shortest remaining work first, with aging, so that none waits for ever.
-//   - Prompt chunks end at multiples of kPageTokens or at the prompt's end; a step in which a prompt
+//   - Every running request that decodes is in every step. The budget goes to prompts, shortest
+//     remaining work first, with aging, so that none waits for ever.
+//   - Prompt chunks end at multiples of kPageTokens or at the prompt's end; a step in which a
+//   prompt
 //     may run carries at least one page of it, whatever the budget.
-//   - A waiting request is admitted when the pages of its prompt are there. When pages run out, the
-//     youngest running request is preempted: an older one never gives way to a younger one. One
-//     that was preempted comes back only when its longest answer fits, or alone.
+//   - A waiting request is admitted when the pages of its prompt are there, and one to spare for
+//     each running request. When pages run out, the youngest running request is preempted: an older
+//     one never gives way to a younger one. One that was preempted comes back, before new ones are
+//     admitted, when its longest answer fits, or alone.
 //   - After a preemption prompt tokens run as prompt tokens and generated ones as generated ones,
-//     one a step: the same bits as without it.
-//   - A page is filed when the step that filled it is committed; not before.
+//     a SequenceStep: the same bits as without it.
+//   - A page is filed when the step that filled it is committed; not before. A request that filled
+//     an equal page goes on with the one that was filed first.
 class Scheduler {
  public:
   // Both must outlive the scheduler.
@@ -81,11 +87,14 @@ class Scheduler {
 
   // The next step with at most `prompt_budget` prompt tokens (rounded up to a page).
   StepPlan plan(int32_t prompt_budget) const;
-  // Takes the pages that the plan needs. Requires the plan just made.
-  void begin(const StepPlan& plan);
-  // results[i] belongs to plan.steps[i]. Requires begin(plan).
+  // Takes the pages that the plan needs. Requires the plan just made. False if somebody else has
+  // taken them since: nothing has changed then, and another plan is to be made.
+  bool begin(const StepPlan& plan);
+  // results[i] belongs to plan.steps[i]; only the last of a request's may be `ended`. Requires
+  // begin(plan).
   std::vector<ExchangedPage> commit(const StepPlan& plan, std::span<const StepResult> results);
-  // The request is over, wherever it stands. Not between begin and commit.
+  // The request is over, wherever it stands; none of that id: nothing happens. Not between begin
+  // and commit.
   void end(RequestId id);
 
   // Null if there is none. Valid until the next non-const call.

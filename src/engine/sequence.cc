@@ -57,14 +57,14 @@ void Sequence::truncate(int64_t num_tokens) {
   prompt_prefix_ = std::min(prompt_prefix_, num_tokens);
   summaries_.truncate(num_tokens);
   while (std::ssize(pages_) > pages_for(num_tokens)) {
-    kv_.give_back(pages_.back());
+    kv_.pool().give_back(pages_.back());
     pages_.pop_back();
   }
 }
 
 bool Sequence::reserve(int64_t num_tokens) {
   while (std::ssize(pages_) < pages_for(num_tokens)) {
-    const std::optional<PageId> page = kv_.take();
+    const std::optional<PageId> page = kv_.pool().take();
     if (!page) return false;
     pages_.push_back(*page);
   }

@@ -20,16 +20,26 @@ struct SequenceStep {
   bool wants_token = false;
 };
 
+// A waiting request starts, or goes on after a preemption: then its answer may be cached, too.
 struct PlannedAdmission {
   RequestId id = {};
   int32_t cached_tokens = 0;  // a whole number of pages
 };
 
+// A running prompt goes on behind pages that another request has filed meanwhile. What was known
+// about its own pages there does not hold for them.
+struct PlannedAdoption {
+  RequestId id = {};
+  int32_t computed_tokens = 0;  // from now on; a whole number of pages
+};
+
 struct StepPlan {
   std::vector<RequestId> preempted;  // give their pages back and wait again
   std::vector<PlannedAdmission> admitted;
+  std::vector<PlannedAdoption> adopted;
   std::vector<SequenceStep> steps;  // prompts before generated tokens
 
+  // An adoption always comes with a step.
   bool empty() const { return steps.empty() && preempted.empty() && admitted.empty(); }
 };
 

@@ -3,9 +3,9 @@
 #include <sys/mman.h>
 
 #include <cmath>
-#include <functional>
 #include <limits>
-#include <queue>
+#include <optional>
+#include <vector>
 
 #include "base/check.h"
 #include "base/checked.h"
@@ -44,15 +44,12 @@ class Reservation {
 
 }  // namespace
 
-// Invariants:
-//   1. An id is in `free` exactly when `taken` is false for it.
-//   2. The layers' regions lie behind one another and do not overlap.
+// Invariant: the layers' regions lie behind one another and do not overlap.
 struct KvStore::Impl {
   Reservation memory;
   std::vector<KvLayerView> layers;
   int64_t bytes_per_page = 0;
-  std::vector<bool> taken;
-  std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> free;
+  std::optional<PagePool> pool;  // made once the memory is there
 };
 
 Result<std::unique_ptr<KvStore>> KvStore::create(std::span<const KvLayout> layers,
@@ -85,10 +82,7 @@ Result<std::unique_ptr<KvStore>> KvStore::create(std::span<const KvLayout> layer
                   .round_up(kHugePageBytes)
                   .get();
   }
-  impl->taken.assign(static_cast<size_t>(num_pages), false);
-  std::vector<int32_t> ids(static_cast<size_t>(num_pages));
-  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);
-  impl->free = decltype(impl->free)(std::greater<>(), std::move(ids));
+  impl->pool.emplace(num_pages);
   return std::unique_ptr<KvStore>(new KvStore(std::move(impl)));
 }
 
@@ -101,24 +95,9 @@ KvLayerView KvStore::layer(int layer_idx) const {
 }
 
 int KvStore::num_layers() const { return static_cast<int>(impl_->layers.size()); }
-int64_t KvStore::num_pages() const { return static_cast<int64_t>(impl_->taken.size()); }
-int64_t KvStore::num_free() const { return static_cast<int64_t>(impl_->free.size()); }
+int64_t KvStore::num_pages() const { return impl_->pool->num_pages(); }
 int64_t KvStore::bytes_per_page() const { return impl_->bytes_per_page; }
-
-std::optional<PageId> KvStore::take() {
-  if (impl_->free.empty()) return std::nullopt;
-  const int32_t id = impl_->free.top();
-  impl_->free.pop();
-  impl_->taken[static_cast<size_t>(id)] = true;
-  return PageId{id};
-}
-
-void KvStore::give_back(PageId id) {
-  const auto idx = static_cast<int32_t>(id);
-  CHECK(idx >= 0 && idx < num_pages());
-  CHECK(impl_->taken[static_cast<size_t>(idx)]);
-  impl_->taken[static_cast<size_t>(idx)] = false;
-  impl_->free.push(idx);
-}
+PagePool& KvStore::pool() { return *impl_->pool; }
+const PagePool& KvStore::pool() const { return *impl_->pool; }
 
 }  // namespace winnow

@@ -1,16 +1,15 @@
-// KvStore: the memory of all KV pages of one model, and the free list of page ids.
+// KvStore: the memory of all KV pages of one model, with the pool that knows which are taken.
 // A page id names the same 128 token positions in every layer.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
-#include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "kv/page_pool.h"
 #include "tensor/kv_layout.h"
 
 namespace winnow {
@@ -43,13 +42,9 @@ class KvStore {
   KvLayerView layer(int layer_idx) const;
   int num_layers() const;
   int64_t num_pages() const;
-  int64_t num_free() const;
   int64_t bytes_per_page() const;  // of all layers together
-
-  // A free page, lowest id first, or nothing when all are in use.
-  std::optional<PageId> take();
-  // Requires that `id` was taken and not given back since.
-  void give_back(PageId id);
+  PagePool& pool();
+  const PagePool& pool() const;
 
  private:
   struct Impl;

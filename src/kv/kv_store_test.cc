@@ -6,8 +6,6 @@
 
 #include <array>
 #include <cstring>
-#include <random>
-#include <set>
 
 namespace winnow {
 namespace {
@@ -19,45 +17,6 @@ std::unique_ptr<KvStore> make_store(std::span<const KvLayout> layers, int64_t nu
   auto store = KvStore::create(layers, num_pages);
   EXPECT_TRUE(store.ok()) << (store.ok() ? "" : store.error().message);
   return std::move(store).value();
-}
-
-TEST(KvStore, TakesTheLowestFreePageFirst) {
-  const auto store = make_store(std::array{kSmall}, 3);
-  EXPECT_EQ(store->take(), PageId{0});
-  EXPECT_EQ(store->take(), PageId{1});
-  EXPECT_EQ(store->take(), PageId{2});
-  EXPECT_EQ(store->take(), std::nullopt);
-  store->give_back(PageId{1});
-  store->give_back(PageId{0});
-  EXPECT_EQ(store->take(), PageId{0});
-  EXPECT_EQ(store->num_free(), 1);
-}
-
-TEST(KvStore, RandomRunsAgreeWithASetOfFreeIds) {
-  std::mt19937 rng(20);
-  for (int run = 0; run < 20; ++run) {
-    const int num_pages = std::uniform_int_distribution(1, 40)(rng);
-    const auto store = make_store(std::array{kSmall}, num_pages);
-    std::set<int> free;
-    std::vector<int> taken;
-    for (int i = 0; i < num_pages; ++i) free.insert(i);
-    for (int step = 0; step < 500; ++step) {
-      if (std::bernoulli_distribution(0.55)(rng)) {
-        const std::optional<PageId> got = store->take();
-        ASSERT_EQ(got.has_value(), !free.empty());
-        if (!got) continue;
-        ASSERT_EQ(static_cast<int>(*got), *free.begin());
-        taken.push_back(*free.begin());
-        free.erase(free.begin());
-      } else if (!taken.empty()) {
-        std::swap(taken[rng() % taken.size()], taken.back());
-        store->give_back(PageId{taken.back()});
-        free.insert(taken.back());
-        taken.pop_back();
-      }
-      ASSERT_EQ(store->num_free(), static_cast<int64_t>(free.size()));
-    }
-  }
 }
 
 TEST(KvStore, EveryByteOfEveryPageOfEveryLayerIsItsOwn) {
@@ -105,17 +64,6 @@ TEST(KvStore, SizesThatCannotBeReservedAreRefused) {
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
   }
-}
-
-using KvStoreDeathTest = ::testing::Test;
-
-TEST(KvStoreDeathTest, APageIsNotGivenBackTwice) {
-  const auto store = make_store(std::array{kSmall}, 2);
-  EXPECT_DEATH(store->give_back(PageId{0}), "taken");
-  const PageId id = *store->take();
-  store->give_back(id);
-  EXPECT_DEATH(store->give_back(id), "taken");
-  EXPECT_DEATH(store->give_back(PageId{2}), "num_pages");
 }
 
 }  // namespace

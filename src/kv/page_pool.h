@@ -11,6 +11,14 @@
 
 namespace winnow {
 
+// Told when a page comes to have one owner, or no longer just one, while it stays taken.
+class PageOwnersObserver {
+ public:
+  virtual ~PageOwnersObserver() = default;
+  virtual void on_one_owner_left(PageId id) = 0;
+  virtual void on_second_owner(PageId id) = 0;
+};
+
 // Invariants:
 //   1. A page is free exactly when it has no owners.
 //   2. num_free() + pages with owners = num_pages().
@@ -30,11 +38,15 @@ class PagePool {
   // One owner fewer; true if that was the last. Requires that the page is taken.
   bool give_back(PageId id);
 
+  // At most one; null ends it. Called when the count has changed; must not change owners itself.
+  void observe(PageOwnersObserver* observer);
+
   void check_invariants() const;
 
  private:
   std::vector<int32_t> owners_;  // [num_pages]
   std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> free_;
+  PageOwnersObserver* observer_ = nullptr;
 };
 
 }  // namespace winnow

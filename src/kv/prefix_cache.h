@@ -11,6 +11,7 @@
 
 #include "base/ids.h"
 #include "kv/page_pool.h"
+#include "tensor/kv_layout.h"
 
 namespace winnow {
 
@@ -22,6 +23,19 @@ enum class PageKind : uint8_t {
   kGenerated,  // at least one generated token
 };
 
+// Pages of equal tokens below the same page hold the same bits exactly when they were made alike. A
+// generated page is made alike where its prompt ends at the same token.
+struct PageMake {
+  PageMake(PageKind of, int32_t from_prompt)
+      : kind(of), prompt_tokens(of == PageKind::kGenerated ? from_prompt : kPageTokens) {}
+  // A generated page of generated tokens alone.
+  PageMake(PageKind of) : PageMake(of, 0) {}  // NOLINT(google-explicit-constructor)
+  friend bool operator==(const PageMake&, const PageMake&) = default;
+
+  PageKind kind;
+  int32_t prompt_tokens;  // the page's first tokens
+};
+
 // Invariants:
 //   1. A page is filed at most once, and only full and fully computed pages are.
 //   2. Whoever owns a filed page owns the pages above it, so a page that the cache alone owns has
@@ -31,21 +45,29 @@ class PrefixCache {
   enum class NodeId : int32_t {};
 
   // `hash_key` should be random per process: the places of pages then cannot be foreseen. A hit is
-  // always confirmed by comparing tokens. `pool` must outlive the cache.
-  PrefixCache(PagePool& pool, uint64_t hash_key);
+  // always confirmed by comparing tokens, whatever `hash_bits` is. `pool` must outlive the cache,
+  // which is its observer.
+  PrefixCache(PagePool& pool, uint64_t hash_key, int hash_bits = 64);
   ~PrefixCache();
 
-  // Where chains begin that only this scope sees (tenant, attention rule and its parameters).
+  // Where chains begin that only this scope sees (tenant, attention rule and its parameters). Valid
+  // until the next page is filed or the next root asked for; longer while a page stands below it.
   NodeId root(std::string_view scope);
   std::optional<NodeId> find_root(std::string_view scope) const;
   // The page below `parent` with these tokens, made that way. Requires kPageTokens tokens.
+  std::optional<NodeId> find(NodeId parent, std::span<const TokenId> tokens,
+                             const PageMake& make) const;
+  // The same, wherever the prompt of a generated page ended.
   std::optional<NodeId> find(NodeId parent, std::span<const TokenId> tokens, PageKind kind) const;
   PageId page(NodeId node) const;
+  PageMake make(NodeId node) const;
 
   // Files a page and becomes one of its owners. If an equal one is there, that one is returned and
-  // `page` stays unfiled: the two hold the same bits.
-  NodeId insert(NodeId parent, std::span<const TokenId> tokens, PageKind kind, PageId page);
-  // The chain down to `node` was used: it is evicted after all that was not.
+  // `page` stays unfiled: the two hold the same bits. Requires that the caller owns `page` and the
+  // pages down to `parent`.
+  NodeId insert(NodeId parent, std::span<const TokenId> tokens, const PageMake& make, PageId page);
+  // The chain down to `node` was used: it is evicted after all that was not. Being owned by others
+  // is use, too, for as long as it lasts.
   void touch(NodeId node);
   // Gives back the page that went unused longest among those that the cache alone owns and nothing
   // stands below; false if there is none.
@@ -54,6 +76,7 @@ class PrefixCache {
   int64_t num_filed() const;
   // Pages that the cache alone owns: evict_one() succeeds this often.
   int64_t num_evictable() const;
+  int64_t num_roots() const;
   void check_invariants() const;
 
  private:

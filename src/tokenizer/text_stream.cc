@@ -10,16 +10,23 @@ namespace winnow {
 struct TextStream::Impl {
   const Tokenizer& tokenizer;
   std::vector<std::string> stops;
+  std::vector<TokenId> shown_controls;
   std::string bytes;  // the beginning of a character
   std::string held;   // whole characters that may be the beginning of a stop string
   std::string matched_stop;
   bool stopped = false;
 
+  bool is_text(TokenId id) const;
   void accept(std::string_view piece);
   std::string release();
   bool cut_at_stop();
   size_t num_possible_stop_bytes() const;
 };
+
+bool TextStream::Impl::is_text(TokenId id) const {
+  return !tokenizer.is_control(id) ||
+         std::find(shown_controls.begin(), shown_controls.end(), id) != shown_controls.end();
+}
 
 // Moves all that is decided from the piece to `held`.
 void TextStream::Impl::accept(std::string_view piece) {
@@ -78,8 +85,10 @@ std::string TextStream::Impl::release() {
   return text;
 }
 
-TextStream::TextStream(const Tokenizer& tokenizer, std::vector<std::string> stop_strings)
-    : impl_(new Impl{tokenizer, std::move(stop_strings), {}, {}, {}, false}) {
+TextStream::TextStream(const Tokenizer& tokenizer, std::vector<std::string> stop_strings,
+                       std::vector<TokenId> shown_control_tokens)
+    : impl_(new Impl{
+          tokenizer, std::move(stop_strings), std::move(shown_control_tokens), {}, {}, {}, false}) {
   std::erase_if(impl_->stops, [](const std::string& stop) { return stop.empty(); });
 }
 TextStream::~TextStream() = default;
@@ -87,7 +96,7 @@ TextStream::TextStream(TextStream&&) noexcept = default;
 TextStream& TextStream::operator=(TextStream&&) noexcept = default;
 
 std::string TextStream::push(TokenId id) {
-  if (impl_->stopped || impl_->tokenizer.is_control(id)) return {};
+  if (impl_->stopped || !impl_->is_text(id)) return {};
   impl_->accept(impl_->tokenizer.piece(id));
   return impl_->release();
 }

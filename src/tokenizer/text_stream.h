@@ -12,8 +12,10 @@ namespace winnow {
 
 class TextStream {
  public:
-  // `tokenizer` must outlive the stream.
-  TextStream(const Tokenizer& tokenizer, std::vector<std::string> stop_strings);
+  // `tokenizer` must outlive the stream. Control tokens are no text, except those of
+  // `shown_control_tokens`: their names are.
+  TextStream(const Tokenizer& tokenizer, std::vector<std::string> stop_strings,
+             std::vector<TokenId> shown_control_tokens = {});
   ~TextStream();
   TextStream(TextStream&&) noexcept;
   TextStream& operator=(TextStream&&) noexcept;

@@ -87,5 +87,12 @@ TEST_F(TextStreamOfBytes, ControlTokensSayNothing) {
   EXPECT_EQ(to.push(265), " the");
 }
 
+TEST_F(TextStreamOfBytes, AControlTokenIsTextIfItIsToBeShown) {
+  const TokenId control = *tokenizer_->bos();
+  ASSERT_TRUE(tokenizer_->is_control(control));
+  EXPECT_EQ(TextStream(*tokenizer_, {}).push(control), "");
+  EXPECT_EQ(TextStream(*tokenizer_, {}, {control}).push(control), tokenizer_->piece(control));
+}
+
 }  // namespace
 }  // namespace winnow

@@ -50,7 +50,7 @@ class AttentionCase {
                           .dtype = shape.dtype,
                           .sketch_rank = shape.sketch_rank};
     store_ = std::move(KvStore::create(std::span(&layout, 1), num_pages + 3)).value();
-    for (int i = 0; i < num_pages; ++i) pages_.push_back(*store_->take());
+    for (int i = 0; i < num_pages; ++i) pages_.push_back(*store_->pool().take());
     std::shuffle(pages_.begin(), pages_.end(), rng_);
   }
 

@@ -12,7 +12,7 @@
 namespace winnow::test {
 
 inline std::string golden_path(const std::string& name) {
-  return std::string(WINNOW_SOURCE_DIR) + "/tests/golden/" + name;
+  return WINNOW_SOURCE_DIR "/tests/golden/" + name;
 }
 
 // The parsed JSON file tests/golden/`name`; throws if it is missing or broken.

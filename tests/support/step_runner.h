@@ -42,7 +42,7 @@ class StepRunner {
       FedSequence& sequence = *part.sequence;
       const size_t end = sequence.tokens.size() + part.tokens.size();
       while (sequence.pages.size() * kPageTokens < end)
-        sequence.pages.push_back(kv_->take().value());
+        sequence.pages.push_back(kv_->pool().take().value());
       step.push_back({part.tokens, static_cast<int32_t>(sequence.tokens.size()), sequence.pages,
                       part.phase, 1});
     }
