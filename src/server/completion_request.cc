@@ -1,7 +1,6 @@
 #include "server/completion_request.h"
 
 #include "base/utf8.h"
-#include "server/chat_request.h"
 
 namespace winnow {
 namespace {
@@ -95,7 +94,6 @@ Result<std::vector<CompletionPrompt>> read_prompts(const json::object& request,
 Result<CompletionRequest> read_completion_request(const json::object& request,
                                                   const SettingsContext& context) {
   const RequestFields fields(request);
-  TRY_STATUS(refuse_constraints(request));
   CompletionRequest completion;
   TRY(completion.settings, read_settings(request, kCompletions, context));
   if (const std::optional<std::string> suffix = fields.text("suffix"); suffix && !suffix->empty()) {

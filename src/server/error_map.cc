@@ -66,6 +66,7 @@ ErrorForm error_form(ErrorCode code) {
       return {500, "server_error", "numerical"};
     case ErrorCode::kCorruptFile:
     case ErrorCode::kIo:
+    case ErrorCode::kInternal:
       return {};
   }
   return {};

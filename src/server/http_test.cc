@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "server/drain.h"
+#include "server/routes.h"
 #include "support/test_server.h"
 
 namespace winnow {

@@ -38,20 +38,20 @@ json::object echoed(const json::object& request) {
   echo["previous_response_id"] = nullptr;
   echo["reasoning"] = {{"effort", nullptr}, {"summary", nullptr}};
   echo["store"] = false;
-  echo["text"] = {{"format", {{"type", "text"}}}};
+  echo["text"] = or_else("text", {{"format", {{"type", "text"}}}});
   echo["truncation"] = "disabled";
   return echo;
 }
 
 class ResponseWriter final : public AnswerWriter {
  public:
-  ResponseWriter(AnswerHead head, const ChatRequest& chat, const json::object& request,
-                 const AnswerParserFactory& parsers)
+  ResponseWriter(AnswerHead head, const ChatRequest& chat, const AnswerShape& shape,
+                 const json::object& request, const AnswerParserFactory& parsers)
       : head_(std::move(head)),
         stream_(chat.settings.stream),
         ping_interval_s_(chat.settings.ping_interval_s),
         echoed_(echoed(request)),
-        parser_(parsers(chat)) {}
+        parser_(parsers(parser_options(shape))) {}
 
   void begin(Exchange& exchange) override {
     if (!stream_) return;
@@ -265,9 +265,10 @@ class ResponseWriter final : public AnswerWriter {
 }  // namespace
 
 std::unique_ptr<AnswerWriter> response_answer_writer(AnswerHead head, const ChatRequest& chat,
+                                                     const AnswerShape& shape,
                                                      const json::object& request,
                                                      const AnswerParserFactory& parsers) {
-  return std::make_unique<ResponseWriter>(std::move(head), chat, request, parsers);
+  return std::make_unique<ResponseWriter>(std::move(head), chat, shape, request, parsers);
 }
 
 }  // namespace winnow

@@ -4,8 +4,8 @@
 #include <boost/json/object.hpp>
 #include <memory>
 
-#include "server/answer_parser.h"
 #include "server/answer_run.h"
+#include "server/answer_shape.h"
 #include "server/chat_request.h"
 #include "server/openai_types.h"
 
@@ -13,6 +13,7 @@ namespace winnow {
 
 // `request` is the body as it came: parts of it are repeated in the answer.
 std::unique_ptr<AnswerWriter> response_answer_writer(AnswerHead head, const ChatRequest& chat,
+                                                     const AnswerShape& shape,
                                                      const boost::json::object& request,
                                                      const AnswerParserFactory& parsers);
 

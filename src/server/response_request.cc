@@ -135,12 +135,29 @@ json::array function_tools(const json::array& tools) {
   return functions;
 }
 
-Status check_format(const RequestFields& fields) {
+// The form of the answer in the fields of a chat request.
+json::object chat_form(const RequestFields& fields, const json::array& tools) {
+  json::object form;
   const json::object* text = fields.object("text");
   const json::object* format = text == nullptr ? nullptr : RequestFields(*text).object("format");
-  if (format == nullptr || text_member(*format, "type") == "text") return Ok{};
-  return fail(ErrorCode::kUnsupported, "text.format.type: expected \"text\", found '%s'",
-              text_member(*format, "type").c_str());
+  if (format != nullptr) {
+    json::object inner = *format;
+    inner.erase("type");
+    form["response_format"] = {{"type", text_member(*format, "type")}};
+    if (!inner.empty()) form["response_format"].as_object()["json_schema"] = std::move(inner);
+  }
+  if (!tools.empty()) form["tools"] = tools;
+  if (const json::value* choice = fields.find("tool_choice")) {
+    form["tool_choice"] = *choice;
+    if (const json::object* named = choice->if_object()) {
+      form["tool_choice"] = {{"type", "function"},
+                             {"function", {{"name", text_member(*named, "name")}}}};
+    }
+  }
+  if (const json::value* parallel = fields.find("parallel_tool_calls")) {
+    form["parallel_tool_calls"] = *parallel;
+  }
+  return form;
 }
 
 }  // namespace
@@ -152,14 +169,12 @@ Result<ChatRequest> read_response_request(const json::object& request,
     return fail(ErrorCode::kUnsupported,
                 "previous_response_id: expected none, since responses are not stored, found one");
   }
-  TRY_STATUS(check_format(fields));
   ChatRequest chat;
   TRY(chat.messages, read_messages(fields));
-  TRY(const bool shown, tools_shown(request));
-  if (const json::array* tools = fields.list("tools"); tools != nullptr && shown) {
-    chat.prompt.tools = function_tools(*tools);
-    chat.tools_offered = !chat.prompt.tools.empty();
-  }
+  json::array tools;
+  if (const json::array* offered = fields.list("tools")) tools = function_tools(*offered);
+  chat.form = chat_form(fields, tools);
+  if (tools_shown(request)) chat.prompt.tools = std::move(tools);
   TRY(chat.settings, read_settings(request, kResponses, context));
   return chat;
 }

@@ -10,7 +10,7 @@ namespace winnow {
 
 // Requires that check_fields(request, kResponses) passed. Items and tools of unknown types are left
 // out, since clients send what other servers know. kInvalidArgument naming a field; kUnsupported
-// for a stored response to continue, or a format of the answer that cannot be enforced.
+// for a stored response to continue.
 Result<ChatRequest> read_response_request(const boost::json::object& request,
                                           const SettingsContext& context);
 

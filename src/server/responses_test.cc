@@ -133,7 +133,7 @@ TEST(Responses, EventsTellTheSameInOrder) {
 
 TEST(Responses, ReasoningAndCallsAreItemsOfTheirOwn) {
   TestServer server({.answer = "<r>think</r><t>{}</t>done",
-                     .parsers = [](const ChatRequest&) -> std::unique_ptr<AnswerParser> {
+                     .parsers = [](const AnswerParserOptions&) -> std::unique_ptr<AnswerParser> {
                        return std::make_unique<MarkedParser>();
                      }});
   const json::value body = server.post(kPath, json::object{{"input", "Hi"}}).json();
@@ -179,7 +179,7 @@ TEST(Responses, WhatIsNotSupportedIsRefused) {
        {json::object{}, json::object{{"input", 5}}, json::object{{"input", json::array()}},
         json::object{{"input", {5}}}, json::object{{"input", {{{"role", "nobody"}}}}},
         json::object{{"input", "Hi"}, {"previous_response_id", "resp_1"}},
-        json::object{{"input", "Hi"}, {"text", {{"format", {{"type", "json_schema"}}}}}},
+        json::object{{"input", "Hi"}, {"text", {{"format", {{"type", "yaml"}}}}}},
         json::object{{"input", {{{"role", "user"}, {"content", {{{"type", "input_image"}}}}}}}}}) {
     EXPECT_EQ(server.post(kPath, body).status, 400) << json::serialize(body);
   }

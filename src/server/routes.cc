@@ -11,7 +11,7 @@ constexpr Route kRoutes[] = {
     {kHealth, "/health", "GET", kOpen},
     {kHealth, "/v1/health", "GET", kOpen},
     {kReady, "/ready", "GET", kOpen},
-    {kVersion, "/version", "GET", kOpen},
+    {kServerVersion, "/version", "GET", kOpen},
     {kMetrics, "/metrics", "GET", kOpen},
     {kModels, "/v1/models", "GET", kKey},
     {kModel, "/v1/models/", "GET", kKey},

@@ -11,7 +11,7 @@ enum class RouteId {
   kPage,
   kHealth,
   kReady,
-  kVersion,
+  kServerVersion,
   kMetrics,
   kModels,
   kModel,

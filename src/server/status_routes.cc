@@ -114,7 +114,7 @@ HttpReply props_reply(const ServerContext& context) {
   props["max_waiting"] = status.max_waiting;
   props["model_alias"] = context.options.model_id;
   props["model_path"] = context.options.model_id;
-  props["chat_template"] = template_source(context);
+  props["chat_template"] = template_source(context.service.model());
   props["bos_token"] = piece_or_empty(context.tokenizer, context.tokenizer.bos());
   props["eos_token"] = piece_or_empty(context.tokenizer, context.tokenizer.eos());
   props["modalities"] = {{"vision", false}, {"audio", false}};

@@ -3,6 +3,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "base/utf8.h"
+#include "server/chat_request.h"
 #include "server/completion_request.h"
 #include "server/error_map.h"
 #include "server/generation_routes.h"
@@ -22,13 +23,19 @@ void answer(const std::shared_ptr<Exchange>& exchange, const Result<json::value>
   post_reply(exchange, {.body = json::serialize(*body)});
 }
 
+Result<std::vector<TokenId>> conversation_ids(const ServerContext& context,
+                                              const json::object& request) {
+  TRY(const ChatRequest chat, read_chat_prompt(request));
+  TRY(const RenderedText rendered, render_conversation(context, chat));
+  return context.chat->encode(rendered);
+}
+
 // `prompt` and `messages` are vLLM's names, `content` is llama-server's.
 Result<std::vector<TokenId>> ids_to_tokenize(const ServerContext& context,
                                              const json::object& request) {
   const RequestFields fields(request);
   if (fields.list("messages") != nullptr) {
-    TRY(const ChatRequest chat, read_chat_prompt(request));
-    return chat_ids(context, chat);
+    return conversation_ids(context, request);
   }
   if (const std::optional<std::string> content = fields.text("content")) {
     if (!fields.flag("parse_special").value_or(true)) return context.tokenizer.encode(*content);
@@ -90,8 +97,7 @@ Result<std::vector<TokenId>> rendered_chat(const ServerContext& context,
                                            const json::object& request) {
   TRY_STATUS(check_fields(request, kChat));
   TRY_STATUS(check_model(context, request));
-  TRY(const ChatRequest chat, read_chat_prompt(request));
-  return chat_ids(context, chat);
+  return conversation_ids(context, request);
 }
 
 json::object rendered_json(const ServerContext& context, const std::vector<TokenId>& ids) {
@@ -148,7 +154,7 @@ void refuse_embeddings(const ServerContext& /*context*/, const json::object& /*r
 HttpReply tokenizer_info_reply(const ServerContext& context) {
   const Tokenizer& tokenizer = context.tokenizer;
   const std::string eos = piece_or_empty(tokenizer, tokenizer.eos());
-  const std::string chat_template = template_source(context);
+  const std::string chat_template = template_source(context.service.model());
   json::object info;
   info["tokenizer_class"] = "winnow";
   info["vocab_size"] = tokenizer.vocab_size();
@@ -161,9 +167,9 @@ HttpReply tokenizer_info_reply(const ServerContext& context) {
   return {.body = json::serialize(info)};
 }
 
-std::string template_source(const ServerContext& context) {
+std::string template_source(const Model& model) {
   const Result<std::string> source =
-      context.service.model().file().metadata().string_or("tokenizer.chat_template", "");
+      model.file().metadata().string_or("tokenizer.chat_template", "");
   return source.ok() ? valid_utf8(*source) : std::string();
 }
 

@@ -28,7 +28,7 @@ void refuse_embeddings(const ServerContext& context, const boost::json::object& 
 HttpReply tokenizer_info_reply(const ServerContext& context);
 
 // The model's chat template; empty if it has none.
-std::string template_source(const ServerContext& context);
+std::string template_source(const Model& model);
 std::string piece_or_empty(const Tokenizer& tokenizer, std::optional<TokenId> id);
 
 }  // namespace winnow
