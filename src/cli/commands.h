@@ -27,6 +27,7 @@ Result<ExitCode> cmd_eval_layers(Arguments args, Console& console);
 Result<ExitCode> cmd_eval_needle(Arguments args, Console& console);
 Result<ExitCode> cmd_eval_ppl(Arguments args, Console& console);
 Result<ExitCode> cmd_eval_ruler(Arguments args, Console& console);
+Result<ExitCode> cmd_serve(Arguments args, Console& console);
 Result<ExitCode> cmd_bench(Arguments args, Console& console);
 Result<ExitCode> cmd_bench_attention(Arguments args, Console& console);
 Result<ExitCode> cmd_bench_peak(Arguments args, Console& console);

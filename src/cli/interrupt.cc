@@ -37,12 +37,25 @@ void install_handlers() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
+void handle_termination() {
+  if (requested_event < 0) requested_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  struct sigaction action = {};
+  action.sa_handler = on_interrupt;
+  sigaction(SIGTERM, &action, nullptr);
+}
+
 const std::atomic<bool>& flag() { return requested_flag; }
 
 void reset() {
   eventfd_t count = 0;
   if (requested_event >= 0) eventfd_read(requested_event, &count);
   requested_flag.store(false);
+}
+
+bool wait(int timeout_ms) {
+  struct pollfd watched = {.fd = requested_event, .events = POLLIN, .revents = 0};
+  if (!requested()) poll(&watched, 1, timeout_ms);
+  return requested();
 }
 
 bool wait_readable(int fd) {

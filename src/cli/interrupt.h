@@ -13,12 +13,17 @@ namespace interrupt {
 // write error instead of a signal.
 void install_handlers();
 
+// A request to end the process counts as Ctrl+C from here on. Requires install_handlers().
+void handle_termination();
+
 const std::atomic<bool>& flag();
 inline bool requested() { return flag().load(std::memory_order_relaxed); }
 
 // Makes the next Ctrl+C the first one again.
 void reset();
 
+// Waits for Ctrl+C, at most so long; whether it came.
+bool wait(int timeout_ms);
 // Waits until `fd` has something to read or has ended; false if Ctrl+C comes first or came before.
 bool wait_readable(int fd);
 

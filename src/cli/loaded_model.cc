@@ -59,7 +59,16 @@ Result<std::unique_ptr<GgufFile>> open_model_file(const std::string& path) {
   return file;
 }
 
-Result<LoadedModel> load_model(const ModelFlags& flags, Console& console) {
+EngineOptions engine_options(const ModelFlags& flags, const KernelTable* kernels) {
+  return {.num_threads = static_cast<int>(flags.threads),
+          .chunk_tokens = static_cast<int>(flags.chunk_tokens),
+          .context_tokens = flags.context_tokens,
+          .num_contexts = flags.num_contexts,
+          .kv_dtype = flags.kv_type == "f16" ? KvDType::kF16 : KvDType::kBf16,
+          .kernels = kernels};
+}
+
+Result<LoadedModel> open_model(const ModelFlags& flags, Console& console) {
   LoadedModel loaded;
   TRY(loaded.kernels, chosen_kernels());
   TRY(std::unique_ptr<GgufFile> file, open_model_file(flags.path));
@@ -72,14 +81,12 @@ Result<LoadedModel> load_model(const ModelFlags& flags, Console& console) {
   Result<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::create(loaded.model->file().metadata());
   if (!tokenizer.ok()) return as_bad_contents(flags.path, tokenizer.error());
   loaded.tokenizer = std::move(tokenizer).value();
-  TRY(loaded.engine,
-      Engine::create(loaded.model,
-                     {.num_threads = static_cast<int>(flags.threads),
-                      .chunk_tokens = static_cast<int>(flags.chunk_tokens),
-                      .context_tokens = flags.context_tokens,
-                      .num_contexts = flags.num_contexts,
-                      .kv_dtype = flags.kv_type == "f16" ? KvDType::kF16 : KvDType::kBf16,
-                      .kernels = loaded.kernels}));
+  return loaded;
+}
+
+Result<LoadedModel> load_model(const ModelFlags& flags, Console& console) {
+  TRY(LoadedModel loaded, open_model(flags, console));
+  TRY(loaded.engine, Engine::create(loaded.model, engine_options(flags, loaded.kernels)));
   if (flags.profile != "none") {
     loaded.engine->set_profile_source(
         [tokenizer = loaded.tokenizer.get(), path = flags.profile, &console](Engine& engine) {

@@ -40,6 +40,9 @@ struct LoadedModel {
 };
 // Notes on `console` what in the file it does not use.
 Result<LoadedModel> load_model(const ModelFlags& flags, Console& console);
+// The same without an engine.
+Result<LoadedModel> open_model(const ModelFlags& flags, Console& console);
+EngineOptions engine_options(const ModelFlags& flags, const KernelTable* kernels);
 
 // Without weights, for text that is only taken apart or put together.
 struct LoadedTokenizer {

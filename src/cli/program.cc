@@ -21,6 +21,7 @@ struct Verb {
 constexpr std::array kVerbs = {
     Verb{"run", "answer one prompt", cmd_run},
     Verb{"chat", "hold a conversation", cmd_chat},
+    Verb{"serve", "answer the OpenAI HTTP API", cmd_serve},
     Verb{"map", "draw which blocks of a prompt were kept", cmd_map},
     Verb{"calibrate", "profile a model's attention", cmd_calibrate},
     Verb{"inspect", "print what a model file holds and needs", cmd_inspect},

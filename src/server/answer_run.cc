@@ -100,6 +100,7 @@ void run_answer(GenerationService& service, const Tokenizer& tokenizer, Metrics&
           .stops = options.stops,
           .include_stop = options.include_stop,
           .report_progress = options.report_progress,
+          .shown_control_tokens = options.shown_control_tokens,
           .on_ended = [&metrics](const RequestEnd& end) { metrics.on_end(end); },
           .on_gap = [&metrics](double seconds) { metrics.on_gap(seconds); }};
       const auto stream =

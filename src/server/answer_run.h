@@ -34,6 +34,7 @@ struct AnswerRunOptions {
   std::vector<std::string> stops = {};
   bool include_stop = false;
   bool report_progress = false;
+  std::vector<TokenId> shown_control_tokens = {};
 };
 
 // Submits `requests`, one per choice, all or none, and lets `writer` answer. From any thread.

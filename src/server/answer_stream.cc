@@ -15,7 +15,7 @@ double seconds_between(std::chrono::steady_clock::time_point begin,
 AnswerStream::AnswerStream(const Tokenizer& tokenizer, AnswerStreamOptions options,
                            std::shared_ptr<Exchange> exchange, std::shared_ptr<AnswerEvents> events)
     : options_(std::move(options)),
-      text_(tokenizer, options_.stops),
+      text_(tokenizer, options_.stops, options_.shown_control_tokens),
       exchange_(std::move(exchange)),
       events_(std::move(events)) {}
 

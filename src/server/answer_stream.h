@@ -44,6 +44,7 @@ struct AnswerStreamOptions {
   std::vector<std::string> stops = {};
   bool include_stop = false;
   bool report_progress = false;
+  std::vector<TokenId> shown_control_tokens = {};
   // Called on the engine's thread with every ended request and the times between its tokens.
   std::function<void(const RequestEnd&)> on_ended = {};
   std::function<void(double)> on_gap = {};

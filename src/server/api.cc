@@ -7,7 +7,9 @@
 #include "server/generation_routes.h"
 #include "server/openai_types.h"
 #include "server/page.h"
+#include "server/routes.h"
 #include "server/status_routes.h"
+#include "server/token_routes.h"
 
 namespace winnow {
 namespace {
@@ -33,6 +35,20 @@ PostRoute post_route(RouteId id) {
       return answer_chat;
     case RouteId::kCompletions:
       return answer_completion;
+    case RouteId::kChatRender:
+      return render_chat;
+    case RouteId::kChatInputTokens:
+      return count_chat_tokens;
+    case RouteId::kCompletionsRender:
+      return render_completion;
+    case RouteId::kResponses:
+      return answer_response;
+    case RouteId::kEmbeddings:
+      return refuse_embeddings;
+    case RouteId::kTokenize:
+      return tokenize;
+    case RouteId::kDetokenize:
+      return detokenize;
     default:
       return nullptr;
   }
@@ -105,11 +121,16 @@ HttpReply Api::answer_get(const Route& route, const HttpHead& head) const {
       return health_reply(context_, draining);
     case RouteId::kReady:
       return ready_reply(context_, draining);
-    case RouteId::kVersion:
+    case RouteId::kServerVersion:
       return version_reply(context_);
     case RouteId::kMetrics:
-      return {.content_type = Metrics::kContentType,
-              .body = context_.metrics.text(context_.service.status(), http_counts_())};
+      return metrics_reply();
+    case RouteId::kTokenizerInfo:
+      return tokenizer_info_reply(context_);
+    case RouteId::kProps:
+      return props_reply(context_);
+    case RouteId::kSlots:
+      return slots_reply(context_);
     case RouteId::kModels:
       return models_reply(context_);
     case RouteId::kModel:
@@ -117,6 +138,13 @@ HttpReply Api::answer_get(const Route& route, const HttpHead& head) const {
     default:
       return error_reply(error_form(404), "there is no such path");
   }
+}
+
+HttpReply Api::metrics_reply() const {
+  const HttpServer* http = http_.load();
+  const HttpCounts counts = http == nullptr ? HttpCounts{} : http->counts();
+  return {.content_type = Metrics::kContentType,
+          .body = context_.metrics.text(context_.service.status(), counts)};
 }
 
 void Api::answer_post(const Route& route, HttpRequest request, std::shared_ptr<Exchange> exchange) {

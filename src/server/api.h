@@ -3,14 +3,12 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <memory>
 
 #include "server/api_keys.h"
 #include "server/cors.h"
 #include "server/http_server.h"
 #include "server/request_log.h"
-#include "server/routes.h"
 #include "server/server_context.h"
 #include "server/task_queue.h"
 
@@ -22,13 +20,15 @@ struct ApiOptions {
   int num_workers = 2;  // threads that parse and tokenise
 };
 
+struct Route;
+
 class Api final : public HttpHandler {
  public:
   // `context` and `log` must outlive this and all answers under way.
   Api(const ServerContext& context, ApiOptions options, RequestLog& log);
 
-  // Where the figures of the HTTP side come from. Call before the first request.
-  void set_http_counts(std::function<HttpCounts()> counts) { http_counts_ = std::move(counts); }
+  // Where the figures of the HTTP side come from; must outlive all requests. From any thread.
+  void set_http(const HttpServer* http) { http_.store(http); }
   // From now on what runs the engine is refused, and the server is neither healthy nor ready.
   void drain() { draining_.store(true); }
 
@@ -40,12 +40,13 @@ class Api final : public HttpHandler {
  private:
   std::optional<HttpReply> refuse(const HttpHead& head) const;
   HttpReply answer_get(const Route& route, const HttpHead& head) const;
+  HttpReply metrics_reply() const;
   void answer_post(const Route& route, HttpRequest request, std::shared_ptr<Exchange> exchange);
 
   const ServerContext& context_;
   const ApiOptions options_;
   RequestLog& log_;
-  std::function<HttpCounts()> http_counts_ = [] { return HttpCounts{}; };
+  std::atomic<const HttpServer*> http_{nullptr};
   std::atomic<bool> draining_{false};
   TaskQueue workers_;
 };

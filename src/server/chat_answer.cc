@@ -54,11 +54,13 @@ json::object delta_json(const AnswerDelta& delta) {
 class ChatStreamWriter final : public StreamWriter {
  public:
   ChatStreamWriter(AnswerHead head, const ChatRequest& request, std::vector<TokenId> prompt,
-                   const Tokenizer& tokenizer, const AnswerParserFactory& parsers)
+                   const AnswerShape& shape, const Tokenizer& tokenizer,
+                   const AnswerParserFactory& parsers)
       : StreamWriter(std::move(head), "chat.completion.chunk", request.settings),
         prompt_(std::move(prompt)),
         tokenizer_(tokenizer) {
-    for (int32_t i = 0; i < settings_.n; ++i) choices_.push_back({.parser = parsers(request)});
+    for (int32_t i = 0; i < settings_.n; ++i)
+      choices_.push_back({.parser = parsers(parser_options(shape))});
     usage_.add_prompt(static_cast<int64_t>(prompt_.size()));
   }
 
@@ -134,13 +136,15 @@ class ChatStreamWriter final : public StreamWriter {
 class ChatBodyWriter final : public AnswerWriter {
  public:
   ChatBodyWriter(AnswerHead head, const ChatRequest& request, std::vector<TokenId> prompt,
-                 const Tokenizer& tokenizer, const AnswerParserFactory& parsers)
+                 const AnswerShape& shape, const Tokenizer& tokenizer,
+                 const AnswerParserFactory& parsers)
       : head_(std::move(head)),
         settings_(request.settings),
         prompt_(std::move(prompt)),
         tokenizer_(tokenizer),
         usage_(request.settings.n) {
-    for (int32_t i = 0; i < settings_.n; ++i) choices_.push_back({.parser = parsers(request)});
+    for (int32_t i = 0; i < settings_.n; ++i)
+      choices_.push_back({.parser = parsers(parser_options(shape))});
   }
 
   void on_token(Exchange& /*exchange*/, int32_t choice, AnswerToken token) override {
@@ -240,14 +244,15 @@ class ChatBodyWriter final : public AnswerWriter {
 
 std::unique_ptr<AnswerWriter> chat_answer_writer(AnswerHead head, const ChatRequest& request,
                                                  std::vector<TokenId> prompt,
+                                                 const AnswerShape& shape,
                                                  const Tokenizer& tokenizer,
                                                  const AnswerParserFactory& parsers) {
   if (request.settings.stream) {
-    return std::make_unique<ChatStreamWriter>(std::move(head), request, std::move(prompt),
+    return std::make_unique<ChatStreamWriter>(std::move(head), request, std::move(prompt), shape,
                                               tokenizer, parsers);
   }
-  return std::make_unique<ChatBodyWriter>(std::move(head), request, std::move(prompt), tokenizer,
-                                          parsers);
+  return std::make_unique<ChatBodyWriter>(std::move(head), request, std::move(prompt), shape,
+                                          tokenizer, parsers);
 }
 
 }  // namespace winnow

@@ -1,38 +1,12 @@
 #include "server/chat_request.h"
 
 namespace winnow {
-namespace {
 
 namespace json = boost::json;
 
-// Whether the template is shown the tools; an error for a choice that would have to be enforced.
-Result<bool> tools_shown(const RequestFields& fields) {
-  const json::value* choice = fields.find("tool_choice");
-  if (choice == nullptr) return true;
-  if (choice->is_string() && choice->get_string() == "auto") return true;
-  if (choice->is_string() && choice->get_string() == "none") return false;
-  return fail(ErrorCode::kUnsupported, "tool_choice: expected \"auto\" or \"none\", found %s",
-              shown_json(*choice).c_str());
-}
-
-}  // namespace
-
-Status refuse_constraints(const json::object& request) {
-  const RequestFields fields(request);
-  if (const json::object* format = fields.object("response_format")) {
-    const json::value* type = RequestFields(*format).find("type");
-    if (type == nullptr || !type->is_string() || type->get_string() != "text") {
-      return fail(ErrorCode::kUnsupported, "response_format.type: expected \"text\", found %s",
-                  type == nullptr ? "none" : shown_json(*type).c_str());
-    }
-  }
-  for (const char* name : {"grammar", "json_schema"}) {
-    const json::value* value = fields.find(name);
-    if (value == nullptr) continue;
-    return fail(ErrorCode::kUnsupported, "%s: expected none, found %s", name,
-                shown_json(*value).c_str());
-  }
-  return Ok{};
+bool tools_shown(const json::object& request) {
+  const json::value* choice = RequestFields(request).find("tool_choice");
+  return choice == nullptr || !choice->is_string() || choice->get_string() != "none";
 }
 
 Result<ChatRequest> read_chat_prompt(const json::object& request) {
@@ -43,6 +17,10 @@ Result<ChatRequest> read_chat_prompt(const json::object& request) {
     return fail(ErrorCode::kInvalidArgument, "messages: expected at least one message, found none");
   }
   chat.messages = *messages;
+  for (const char* name : {"response_format", "json_schema", "grammar", "tools", "tool_choice",
+                           "parallel_tool_calls"}) {
+    if (const json::value* value = fields.find(name)) chat.form[name] = *value;
+  }
   if (fields.text("chat_template")) {
     return fail(ErrorCode::kUnsupported,
                 "chat_template: expected none, since the model's own is used, found one");
@@ -55,21 +33,18 @@ Result<ChatRequest> read_chat_prompt(const json::object& request) {
                 "found true");
   }
   if (const json::object* extra = fields.object("chat_template_kwargs")) chat.prompt.extra = *extra;
-  TRY(const bool shown, tools_shown(fields));
-  if (const json::array* tools = fields.list("tools"); tools != nullptr && shown) {
+  if (const json::array* tools = fields.list("tools"); tools != nullptr && tools_shown(request)) {
     for (const json::value& tool : *tools) {
       if (tool.is_object()) continue;
       return fail(ErrorCode::kInvalidArgument, "tools: expected objects, found %s",
                   shown_json(tool).c_str());
     }
     chat.prompt.tools = *tools;
-    chat.tools_offered = !tools->empty();
   }
   return chat;
 }
 
 Result<ChatRequest> read_chat_request(const json::object& request, const SettingsContext& context) {
-  TRY_STATUS(refuse_constraints(request));
   TRY(ChatRequest chat, read_chat_prompt(request));
   TRY(chat.settings, read_settings(request, kChat, context));
   return chat;

@@ -14,18 +14,17 @@ struct ChatRequest {
   GenerationSettings settings;
   boost::json::array messages;
   ChatPromptOptions prompt;
-  bool tools_offered = false;  // the answer may call them
+  boost::json::object form;  // what the answer must look like, in the fields of a chat request
 };
 
-// Requires that check_fields passed. kInvalidArgument naming a field; kUnsupported for a format of
-// the answer that cannot be enforced.
+// Requires that check_fields passed. kInvalidArgument or kUnsupported naming a field.
 Result<ChatRequest> read_chat_request(const boost::json::object& request,
                                       const SettingsContext& context);
 
 // What of a chat request shapes the prompt, for endpoints that only render it.
 Result<ChatRequest> read_chat_prompt(const boost::json::object& request);
 
-// kUnsupported if `request` asks for JSON, a schema or a grammar.
-Status refuse_constraints(const boost::json::object& request);
+// Whether the template is shown the tools of `request`.
+bool tools_shown(const boost::json::object& request);
 
 }  // namespace winnow

@@ -318,19 +318,91 @@ TEST(Chat, AnErrorInTheMiddleEndsTheStreamWithAnEvent) {
   EXPECT_EQ(server.post(kPath, chat_body()).status, 200);
 }
 
+TEST(Chat, AFormOfTheAnswerBecomesAConstraint) {
+  TestServer server;
+  const json::object schema{{"type", "object"}, {"properties", {{"a", {{"type", "integer"}}}}}};
+  const json::object named{{"name", "x"}, {"schema", schema}};
+  for (const json::object& body :
+       {with(chat_body(), "response_format", {{"type", "json_object"}}),
+        with(chat_body(), "response_format",
+             json::object{{"type", "json_schema"}, {"json_schema", named}}),
+        with(chat_body(), "json_schema", schema)}) {
+    const ClientReply reply = server.post(kPath, body);
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    EXPECT_TRUE(server.service().last_had_constraint());
+    EXPECT_EQ(server.post(kPath, with(body, "min_tokens", 2)).status, 400);
+    EXPECT_EQ(server.post(kPath, with(body, "ignore_eos", true)).status, 400);
+    json::object completion = body;
+    completion["prompt"] = "a";
+    EXPECT_EQ(server.post("/v1/completions", completion).status, 200);
+    EXPECT_TRUE(server.service().last_had_constraint());
+  }
+  server.post(kPath, with(chat_body(), "response_format", {{"type", "text"}}));
+  EXPECT_FALSE(server.service().last_had_constraint());
+  const json::object text{{"format", {{"type", "json_schema"}, {"name", "x"}, {"schema", schema}}}};
+  EXPECT_EQ(server.post("/v1/responses", json::object{{"input", "Hi"}, {"text", text}}).status,
+            200);
+  EXPECT_TRUE(server.service().last_had_constraint());
+}
+
 TEST(Chat, WhatCannotBeEnforcedIsRefused) {
   TestServer server;
-  for (const json::object& body : {with(chat_body(), "response_format", {{"type", "json_object"}}),
-                                   with(chat_body(), "grammar", "root ::= \"a\""),
-                                   with(chat_body(), "json_schema", json::object{}),
-                                   with(chat_body(), "tool_choice", "required"),
-                                   with(chat_body(), "chat_template", "{{ 1 }}")}) {
+  const json::object schema{{"type", "object"}, {"not", json::object{}}};
+  for (const json::object& body :
+       {with(chat_body(), "response_format", {{"type", "yaml"}}),
+        with(chat_body(), "response_format", {{"type", "json_schema"}}),
+        with(chat_body(), "json_schema", schema), with(chat_body(), "grammar", "root ::= \"a\""),
+        with(chat_body(), "tool_choice", "required"), with(chat_body(), "tool_choice", "perhaps"),
+        with(chat_body(), "chat_template", "{{ 1 }}")}) {
     const ClientReply reply = server.post(kPath, body);
-    EXPECT_EQ(reply.status, 400) << reply.body;
+    EXPECT_EQ(reply.status, 400) << json::serialize(body) << reply.body;
     EXPECT_EQ(reply.json().at("error").at("type").as_string(), "invalid_request_error");
   }
-  EXPECT_EQ(server.post(kPath, with(chat_body(), "response_format", {{"type", "text"}})).status,
-            200);
+  EXPECT_EQ(server.service().num_submitted(), 0U);
+}
+
+json::array weather_tool() {
+  const json::object function{
+      {"name", "weather"},
+      {"parameters", {{"type", "object"}, {"properties", {{"city", {{"type", "string"}}}}}}}};
+  return {json::object{{"type", "function"}, {"function", function}}};
+}
+
+TEST(Chat, CallsOfToolsAreTakenOutOfTheText) {
+  TestServer server({.answer = "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": "
+                               "\"Oslo\"}}\n</tool_call>",
+                     .chat_template = "{% for t in tools or [] %}{{ t | tojson }}{% endfor %}"
+                                      "{% for m in messages %}[{{ m.role }}]{{ m.content }}"
+                                      "{% endfor %}{# <tool_call></tool_call> #}[assistant]"
+                                      "{{ '' if tools else '<tool_call>'[:0] }}"});
+  const json::object body = with(chat_body(), "tools", weather_tool());
+  const ClientReply reply = server.post(kPath, body);
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  const json::value choice = reply.json().at("choices").at(0);
+  EXPECT_EQ(choice.at("finish_reason"), "tool_calls");
+  EXPECT_TRUE(choice.at("message").at("content").is_null());
+  const json::value call = choice.at("message").at("tool_calls").at(0);
+  EXPECT_EQ(call.at("type"), "function");
+  EXPECT_EQ(call.at("function").at("name"), "weather");
+  EXPECT_EQ(json::parse(call.at("function").at("arguments").as_string()).at("city"), "Oslo");
+  std::string name;
+  const std::vector<std::string> events = server.post(kPath, with(body, "stream", true)).events();
+  for (size_t i = 0; i + 1 < events.size(); ++i) {
+    const json::value chunk = json::parse(events[i]);
+    const json::object& delta = chunk.at("choices").at(0).at("delta").as_object();
+    if (const json::value* calls = delta.if_contains("tool_calls")) {
+      name += std::string(calls->at(0).at("function").at("name").as_string());
+      EXPECT_EQ(calls->at(0).at("index").as_int64(), 0);
+      EXPECT_TRUE(calls->at(0).at("id").is_string());
+    }
+  }
+  EXPECT_EQ(name, "weather");
+  EXPECT_EQ(json::parse(events[events.size() - 2]).at("choices").at(0).at("finish_reason"),
+            "tool_calls");
+  server.post(kPath, with(body, "tool_choice", "required"));
+  EXPECT_TRUE(server.service().last_had_constraint());
+  const json::value none = server.post(kPath, with(body, "tool_choice", "none")).json();
+  EXPECT_EQ(none.at("choices").at(0).at("finish_reason"), "stop");
 }
 
 TEST(Chat, ABaseModelHoldsNoConversation) {

@@ -1,7 +1,6 @@
 #include "server/completion_request.h"
 
 #include "base/utf8.h"
-#include "server/chat_request.h"
 
 namespace winnow {
 namespace {
@@ -16,8 +15,7 @@ Error bad_prompt(std::string_view expected, std::string_view found) {
 Result<CompletionPrompt> prompt_of_text(std::string text, bool add_special,
                                         const Tokenizer& tokenizer) {
   CompletionPrompt prompt;
-  prompt.ids =
-      add_special ? tokenizer.encode_raw_prompt(text) : tokenizer.encode_with_special(text);
+  prompt.ids = raw_prompt_ids(text, add_special, tokenizer);
   if (prompt.ids.empty() && tokenizer.bos()) prompt.ids.push_back(*tokenizer.bos());
   if (prompt.ids.empty()) return bad_prompt("at least one token", "none");
   const std::optional<TokenId> bos = tokenizer.bos();
@@ -42,6 +40,16 @@ Result<CompletionPrompt> prompt_of_ids(const json::array& list, const Tokenizer&
 }
 
 }  // namespace
+
+std::vector<TokenId> raw_prompt_ids(std::string_view text, bool add_special,
+                                    const Tokenizer& tokenizer) {
+  std::vector<TokenId> ids = tokenizer.encode_with_special(text);
+  const std::optional<TokenId> bos = tokenizer.bos();
+  if (add_special && tokenizer.adds_bos() && (ids.empty() || ids.front() != *bos)) {
+    ids.insert(ids.begin(), *bos);
+  }
+  return ids;
+}
 
 Result<std::vector<CompletionPrompt>> read_prompts(const json::object& request,
                                                    const Tokenizer& tokenizer) {
@@ -86,7 +94,6 @@ Result<std::vector<CompletionPrompt>> read_prompts(const json::object& request,
 Result<CompletionRequest> read_completion_request(const json::object& request,
                                                   const SettingsContext& context) {
   const RequestFields fields(request);
-  TRY_STATUS(refuse_constraints(request));
   CompletionRequest completion;
   TRY(completion.settings, read_settings(request, kCompletions, context));
   if (const std::optional<std::string> suffix = fields.text("suffix"); suffix && !suffix->empty()) {

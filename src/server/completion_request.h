@@ -3,6 +3,7 @@
 
 #include <boost/json/object.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/generation_settings.h"
@@ -28,6 +29,10 @@ inline constexpr int64_t kMaxChoices = 128;
 // naming a field.
 Result<CompletionRequest> read_completion_request(const boost::json::object& request,
                                                   const SettingsContext& context);
+// The ids of a text that is no conversation: whoever wrote it may write control tokens. With
+// `add_special` BOS comes first if the model wants it, once.
+std::vector<TokenId> raw_prompt_ids(std::string_view text, bool add_special,
+                                    const Tokenizer& tokenizer);
 // The prompts alone, for endpoints that only render them.
 Result<std::vector<CompletionPrompt>> read_prompts(const boost::json::object& request,
                                                    const Tokenizer& tokenizer);

@@ -1,10 +1,13 @@
 #include "server/generation_routes.h"
 
 #include "base/escape.h"
+#include "base/function_ref.h"
 #include "server/answer_run.h"
 #include "server/chat_answer.h"
 #include "server/completion_answer.h"
 #include "server/error_map.h"
+#include "server/response_answer.h"
+#include "server/response_request.h"
 
 namespace winnow {
 namespace {
@@ -15,10 +18,11 @@ std::string cache_scope(const Caller& caller, const GenerationSettings& settings
   return std::to_string(caller.tenant.size()) + ":" + caller.tenant + settings.cache_scope;
 }
 
-AnswerRunOptions run_options(const GenerationSettings& settings) {
+AnswerRunOptions run_options(const GenerationSettings& settings, const AnswerShape& shape) {
   return {.stops = settings.stops,
           .include_stop = settings.include_stop,
-          .report_progress = settings.stream && settings.return_progress};
+          .report_progress = settings.stream && settings.return_progress,
+          .shown_control_tokens = shape.shown_control_tokens};
 }
 
 // Whether there is room for a token after a prompt of that length.
@@ -45,6 +49,38 @@ Result<CompletionRequest> checked_completion(const ServerContext& context,
   return read_completion_request(request, context.settings());
 }
 
+Result<ChatRequest> checked_response(const ServerContext& context, const json::object& request) {
+  TRY_STATUS(check_fields(request, kResponses));
+  TRY_STATUS(check_model(context, request));
+  return read_response_request(request, context.settings());
+}
+
+using MakeWriter =
+    FunctionRef<std::unique_ptr<AnswerWriter>(std::vector<TokenId>, const AnswerShape&)>;
+
+// Runs a conversation and lets the writer of its prompt answer.
+void run_chat(const ServerContext& context, const ChatRequest& chat, const Caller& caller,
+              std::shared_ptr<Exchange> exchange, MakeWriter make_writer) {
+  const GenerationSettings& settings = chat.settings;
+  const Result<RenderedText> rendered = render_conversation(context, chat);
+  if (!rendered.ok()) return post_reply(exchange, error_reply(rendered.error()));
+  const Result<AnswerShape> shape = context.shaper.chat_shape(chat.form, rendered->text, settings);
+  if (!shape.ok()) return post_reply(exchange, error_reply(shape.error()));
+  std::vector<TokenId> prompt = context.chat->encode(*rendered);
+  truncate_prompt(settings, context.service.context_tokens(), prompt);
+  if (!fits(context, prompt)) return refuse_length(context, prompt, exchange);
+  std::vector<ServiceRequest> requests;
+  for (int32_t i = 0; i < settings.n; ++i) {
+    requests.push_back(service_request(settings, prompt, i));
+    requests.back().cache_scope = cache_scope(caller, settings);
+    requests.back().reuse = context.options.reuse;
+    requests.back().constraint = context.shaper.constraint(*shape, settings);
+  }
+  run_answer(context.service, context.tokenizer, context.metrics, std::move(requests),
+             run_options(settings, *shape), std::move(exchange),
+             make_writer(std::move(prompt), *shape));
+}
+
 }  // namespace
 
 void post_reply(const std::shared_ptr<Exchange>& exchange, HttpReply reply) {
@@ -61,33 +97,36 @@ Status check_model(const ServerContext& context, const json::object& request) {
               escaped(context.options.model_id).c_str(), escaped(*name, 80).c_str());
 }
 
-Result<std::vector<TokenId>> chat_ids(const ServerContext& context, const ChatRequest& chat) {
+Result<RenderedText> render_conversation(const ServerContext& context, const ChatRequest& chat) {
   if (context.chat == nullptr) {
     return fail(ErrorCode::kUnsupported,
                 "messages: expected a model with a chat template, found a base model, which "
                 "continues text; use /v1/completions");
   }
-  return context.chat->encode(chat.messages, chat.prompt);
+  return context.chat->render(chat.messages, chat.prompt);
 }
 
 void answer_chat(const ServerContext& context, const json::object& request, const Caller& caller,
                  std::shared_ptr<Exchange> exchange) {
   const Result<ChatRequest> chat = checked_chat(context, request);
   if (!chat.ok()) return post_reply(exchange, error_reply(chat.error()));
-  Result<std::vector<TokenId>> prompt = chat_ids(context, *chat);
-  if (!prompt.ok()) return post_reply(exchange, error_reply(prompt.error()));
-  const GenerationSettings& settings = chat->settings;
-  truncate_prompt(settings, context.service.context_tokens(), *prompt);
-  if (!fits(context, *prompt)) return refuse_length(context, *prompt, exchange);
-  std::vector<ServiceRequest> requests;
-  for (int32_t i = 0; i < settings.n; ++i) {
-    requests.push_back(service_request(settings, *prompt, i));
-    requests.back().cache_scope = cache_scope(caller, settings);
-  }
-  auto writer = chat_answer_writer(new_answer_head("chatcmpl-", context.options.model_id), *chat,
-                                   std::move(prompt).value(), context.tokenizer, context.parsers);
-  run_answer(context.service, context.tokenizer, context.metrics, std::move(requests),
-             run_options(settings), std::move(exchange), std::move(writer));
+  run_chat(context, *chat, caller, std::move(exchange),
+           [&](std::vector<TokenId> prompt, const AnswerShape& shape) {
+             return chat_answer_writer(new_answer_head("chatcmpl-", context.options.model_id),
+                                       *chat, std::move(prompt), shape, context.tokenizer,
+                                       context.parsers);
+           });
+}
+
+void answer_response(const ServerContext& context, const json::object& request,
+                     const Caller& caller, std::shared_ptr<Exchange> exchange) {
+  const Result<ChatRequest> chat = checked_response(context, request);
+  if (!chat.ok()) return post_reply(exchange, error_reply(chat.error()));
+  run_chat(context, *chat, caller, std::move(exchange),
+           [&](const std::vector<TokenId>& /*prompt*/, const AnswerShape& shape) {
+             return response_answer_writer(new_answer_head("resp_", context.options.model_id),
+                                           *chat, shape, request, context.parsers);
+           });
 }
 
 void answer_completion(const ServerContext& context, const json::object& request,
@@ -95,6 +134,8 @@ void answer_completion(const ServerContext& context, const json::object& request
   Result<CompletionRequest> completion = checked_completion(context, request);
   if (!completion.ok()) return post_reply(exchange, error_reply(completion.error()));
   const GenerationSettings settings = completion->settings;
+  const Result<AnswerShape> shape = context.shaper.text_shape(request, settings);
+  if (!shape.ok()) return post_reply(exchange, error_reply(shape.error()));
   std::vector<ServiceRequest> requests;
   for (CompletionPrompt& prompt : completion->prompts) {
     truncate_prompt(settings, context.service.context_tokens(), prompt.ids);
@@ -102,14 +143,16 @@ void answer_completion(const ServerContext& context, const json::object& request
     for (int32_t i = 0; i < settings.best_of; ++i) {
       ServiceRequest one = service_request(settings, prompt.ids, i);
       one.cache_scope = cache_scope(caller, settings);
+      one.reuse = context.options.reuse;
       one.score_prompt = completion->echo && settings.logprobs;
+      one.constraint = context.shaper.constraint(*shape, settings);
       requests.push_back(std::move(one));
     }
   }
   auto writer = completion_answer_writer(new_answer_head("cmpl-", context.options.model_id),
                                          std::move(completion).value(), context.tokenizer);
   run_answer(context.service, context.tokenizer, context.metrics, std::move(requests),
-             run_options(settings), std::move(exchange), std::move(writer));
+             run_options(settings, *shape), std::move(exchange), std::move(writer));
 }
 
 }  // namespace winnow

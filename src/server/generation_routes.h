@@ -1,9 +1,10 @@
-// /v1/chat/completions and /v1/completions: from a request's JSON to the engine.
+// /v1/chat/completions, /v1/completions and /v1/responses: from a request's JSON to the engine.
 #pragma once
 
 #include <boost/json/object.hpp>
 #include <memory>
 
+#include "server/chat_request.h"
 #include "server/http_message.h"
 #include "server/server_context.h"
 
@@ -15,11 +16,13 @@ void answer_chat(const ServerContext& context, const boost::json::object& reques
                  const Caller& caller, std::shared_ptr<Exchange> exchange);
 void answer_completion(const ServerContext& context, const boost::json::object& request,
                        const Caller& caller, std::shared_ptr<Exchange> exchange);
+void answer_response(const ServerContext& context, const boost::json::object& request,
+                     const Caller& caller, std::shared_ptr<Exchange> exchange);
 
 // kNotFound if the request names a model that is not served, and names matter.
 Status check_model(const ServerContext& context, const boost::json::object& request);
-// The token ids of a conversation. kUnsupported if the model holds none.
-Result<std::vector<TokenId>> chat_ids(const ServerContext& context, const ChatRequest& chat);
+// A conversation as the template writes it. kUnsupported if the model holds none.
+Result<RenderedText> render_conversation(const ServerContext& context, const ChatRequest& chat);
 // Sends an answer from whatever thread.
 void post_reply(const std::shared_ptr<Exchange>& exchange, HttpReply reply);
 

@@ -11,11 +11,6 @@ namespace {
 
 namespace json = boost::json;
 
-uint64_t random_seed() {
-  std::random_device device;
-  return uint64_t{device()} << 32 | device();
-}
-
 Error bad_bias(std::string_view expected, std::string_view found) {
   return fail(ErrorCode::kInvalidArgument, "logit_bias: expected %s, found %s",
               std::string(expected).c_str(), std::string(found).c_str());
@@ -180,6 +175,11 @@ std::string scope_of(const RequestFields& fields) {
 }
 
 }  // namespace
+
+uint64_t random_seed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
 
 Result<GenerationSettings> read_settings(const json::object& request, Endpoint endpoint,
                                          const SettingsContext& context) {

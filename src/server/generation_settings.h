@@ -58,6 +58,8 @@ struct SettingsContext {
 Result<GenerationSettings> read_settings(const boost::json::object& request, Endpoint endpoint,
                                          const SettingsContext& context);
 
+uint64_t random_seed();
+
 // The request to the engine for choice `choice_idx`; the choices of a request draw with seeds of
 // their own.
 ServiceRequest service_request(const GenerationSettings& settings, std::vector<TokenId> prompt,

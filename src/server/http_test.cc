@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "server/drain.h"
+#include "server/routes.h"
 #include "support/test_server.h"
 
 namespace winnow {
@@ -147,8 +148,10 @@ TEST(Http, KeysGuardAllButTheOpenRoutes) {
     } else {
       EXPECT_EQ(status, 200) << path;
     }
-    EXPECT_EQ(std::string(path).starts_with("/v1/") && path != "/v1/health",
-              route.access == RouteAccess::kKey || path == "/tokenize");
+    const bool needs_key = (path.starts_with("/v1/") && path != "/v1/health") ||
+                           path == "/tokenize" || path == "/detokenize" || path == "/slots" ||
+                           path == "/props" || path == "/tokenizer_info";
+    EXPECT_EQ(needs_key, route.access == RouteAccess::kKey) << path;
   }
   for (const char* wrong : {"Authorization: Bearer third\r\n", "Authorization: Bearer \r\n",
                             "Authorization: Basic first\r\n", "x-api-key: firs\r\n"}) {

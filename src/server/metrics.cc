@@ -245,6 +245,8 @@ void Metrics::on_end(const RequestEnd& end) {
   m.generated_tokens.Increment(generated);
   m.tokens_computed.Increment(computed);
   m.tokens_cached.Increment(static_cast<double>(end.cached_tokens));
+  m.pairs_kept.Increment(static_cast<double>(end.attention.kept_pairs));
+  m.pairs_causal.Increment(static_cast<double>(end.attention.causal_pairs));
   if (end.error || end.finish == FinishReason::kCancelled) return;
   m.first_token.Observe(end.queue_s + end.prompt_s);
   m.queue.Observe(end.queue_s);
@@ -263,8 +265,6 @@ void Metrics::on_gap(double seconds) { impl_->gap.Observe(seconds); }
 
 void Metrics::on_step(const StepReport& step) {
   (step.prompt_tokens > 0 ? impl_->chunk_seconds : impl_->step_seconds).Observe(step.seconds);
-  impl_->pairs_kept.Increment(static_cast<double>(step.attention.kept_pairs));
-  impl_->pairs_causal.Increment(static_cast<double>(step.attention.causal_pairs));
 }
 
 void Metrics::on_http(int status, bool client_left) {

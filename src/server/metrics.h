@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/batching_service.h"
 #include "engine/generation_service.h"
 #include "server/http_server.h"
 

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
+#include "server/routes.h"
 #include "support/test_server.h"
 
 namespace winnow {
@@ -166,6 +170,17 @@ TEST(RequestFields, LoneSurrogatesAreRefusedInBothModes) {  // json-lone-surroga
       }
     }
     EXPECT_EQ(post_field(server, "whatever", "\"\\ud83d\\ude00\"", stream).status, 200);
+  }
+}
+
+TEST(RequestFields, AllAreDocumented) {
+  std::ifstream file(std::string(WINNOW_SOURCE_DIR) + "/docs/server.md");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  for (const FieldRule& rule : field_rules()) {
+    EXPECT_NE(text.find("`" + std::string(rule.name)), std::string::npos) << rule.name;
+  }
+  for (const Route& route : all_routes()) {
+    EXPECT_NE(text.find(route.path), std::string::npos) << route.path;
   }
 }
 

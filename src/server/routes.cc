@@ -11,12 +11,22 @@ constexpr Route kRoutes[] = {
     {kHealth, "/health", "GET", kOpen},
     {kHealth, "/v1/health", "GET", kOpen},
     {kReady, "/ready", "GET", kOpen},
-    {kVersion, "/version", "GET", kOpen},
+    {kServerVersion, "/version", "GET", kOpen},
     {kMetrics, "/metrics", "GET", kOpen},
     {kModels, "/v1/models", "GET", kKey},
     {kModel, "/v1/models/", "GET", kKey},
+    {kTokenizerInfo, "/tokenizer_info", "GET", kKey},
+    {kProps, "/props", "GET", kKey},
+    {kSlots, "/slots", "GET", kKey},
     {kChat, "/v1/chat/completions", "POST", kKey, true},
+    {kChatRender, "/v1/chat/completions/render", "POST", kKey},
+    {kChatInputTokens, "/v1/chat/completions/input_tokens", "POST", kKey},
     {kCompletions, "/v1/completions", "POST", kKey, true},
+    {kCompletionsRender, "/v1/completions/render", "POST", kKey},
+    {kResponses, "/v1/responses", "POST", kKey, true},
+    {kEmbeddings, "/v1/embeddings", "POST", kKey},
+    {kTokenize, "/tokenize", "POST", kKey},
+    {kDetokenize, "/detokenize", "POST", kKey},
 };
 
 bool matches(const Route& route, std::string_view path) {

@@ -11,12 +11,22 @@ enum class RouteId {
   kPage,
   kHealth,
   kReady,
-  kVersion,
+  kServerVersion,
   kMetrics,
   kModels,
   kModel,
+  kTokenizerInfo,
+  kProps,
+  kSlots,
   kChat,
+  kChatRender,
+  kChatInputTokens,
   kCompletions,
+  kCompletionsRender,
+  kResponses,
+  kEmbeddings,
+  kTokenize,
+  kDetokenize,
 };
 
 enum class RouteAccess {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "engine/generation_service.h"
-#include "server/answer_parser.h"
+#include "server/answer_shape.h"
 #include "server/generation_settings.h"
 #include "server/metrics.h"
 #include "tokenizer/chat_prompt.h"
@@ -16,6 +16,7 @@ struct ServerOptions {
   std::string model_id = "model";
   bool strict_model_name = false;  // refuse other names; otherwise any name means the model
   AttentionDefaults attention = {};
+  PrefixReuse reuse = PrefixReuse::kExact;
   double ping_interval_s = 15;
   double watchdog_s = 60;  // a step that lasts longer counts as stuck
   std::string version = "0";
@@ -27,8 +28,9 @@ struct ServerContext {
   const Tokenizer& tokenizer;
   const ChatPrompt* chat = nullptr;  // null: the model holds no conversations
   Metrics& metrics;
+  const AnswerShaper& shaper;
   ServerOptions options = {};
-  AnswerParserFactory parsers = plain_answer_parser;
+  AnswerParserFactory parsers = make_answer_parser;
   int64_t started = 0;  // seconds since 1970
 
   SettingsContext settings() const {

@@ -4,6 +4,7 @@
 
 #include "base/escape.h"
 #include "server/error_map.h"
+#include "server/token_routes.h"
 
 namespace winnow {
 namespace {
@@ -46,6 +47,18 @@ json::object model_card(const ServerContext& context) {
             {"n_embd", config.width}}}};
 }
 
+std::string_view phase_name(RequestPhase phase) {
+  switch (phase) {
+    case RequestPhase::kWaiting:
+      return "waiting";
+    case RequestPhase::kPrompt:
+      return "prompt";
+    case RequestPhase::kDecode:
+      return "decode";
+  }
+  return "waiting";
+}
+
 // Why the engine cannot be relied on; nothing if it can.
 std::optional<HttpReply> engine_trouble(const ServerContext& context, const ServiceStatus& status) {
   if (status.failed) return unavailable("engine_failed", "the engine has ended");
@@ -84,6 +97,49 @@ HttpReply model_reply(const ServerContext& context, std::string_view id) {
   return error_reply({404, "not_found_error", "model_not_found"},
                      "model: expected '" + escaped(context.options.model_id) + "', found '" +
                          escaped(id, 80) + "'");
+}
+
+HttpReply props_reply(const ServerContext& context) {
+  const ServiceStatus status = context.service.status();
+  json::object props;
+  props["default_generation_settings"] = {{"n_ctx", context.service.context_tokens()},
+                                          {"params",
+                                           {{"temperature", 1},
+                                            {"top_k", -1},
+                                            {"top_p", 1},
+                                            {"min_p", 0},
+                                            {"repeat_penalty", 1},
+                                            {"attention", context.options.attention.mode}}}};
+  props["total_slots"] = status.max_running;
+  props["max_waiting"] = status.max_waiting;
+  props["model_alias"] = context.options.model_id;
+  props["model_path"] = context.options.model_id;
+  props["chat_template"] = template_source(context.service.model());
+  props["bos_token"] = piece_or_empty(context.tokenizer, context.tokenizer.bos());
+  props["eos_token"] = piece_or_empty(context.tokenizer, context.tokenizer.eos());
+  props["modalities"] = {{"vision", false}, {"audio", false}};
+  props["build_info"] = "winnow " + context.options.version;
+  return {.body = json::serialize(props)};
+}
+
+HttpReply slots_reply(const ServerContext& context) {
+  const ServiceStatus status = context.service.status();
+  json::array slots;
+  for (const RequestStatus& request : status.requests) {
+    slots.push_back({{"id", slots.size()},
+                     {"id_task", static_cast<uint64_t>(request.id)},
+                     {"is_processing", request.phase != RequestPhase::kWaiting},
+                     {"n_ctx", context.service.context_tokens()},
+                     {"phase", phase_name(request.phase)},
+                     {"n_prompt", request.prompt_tokens},
+                     {"n_processed", request.processed_tokens},
+                     {"n_cached", request.cached_tokens},
+                     {"n_generated", request.generated_tokens},
+                     {"age_s", request.age_s},
+                     {"tok_s", request.tokens_per_s},
+                     {"eta_s", request.eta_s}});
+  }
+  return {.body = json::serialize(slots)};
 }
 
 HttpReply version_reply(const ServerContext& context) {

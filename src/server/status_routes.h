@@ -1,4 +1,4 @@
-// What the server says of itself: health, readiness, models, version.
+// What the server says of itself: health, readiness, models, requests, version.
 #pragma once
 
 #include <string_view>
@@ -15,6 +15,9 @@ HttpReply ready_reply(const ServerContext& context, bool draining);
 HttpReply models_reply(const ServerContext& context);
 // `id` as in the path.
 HttpReply model_reply(const ServerContext& context, std::string_view id);
+// What a client may want to know of the server's settings, and of the requests at hand.
+HttpReply props_reply(const ServerContext& context);
+HttpReply slots_reply(const ServerContext& context);
 HttpReply version_reply(const ServerContext& context);
 
 }  // namespace winnow

@@ -93,6 +93,10 @@ Result<RenderedText> ChatPrompt::render(const boost::json::array& messages,
 Result<std::vector<TokenId>> ChatPrompt::encode(const boost::json::array& messages,
                                                 const ChatPromptOptions& options) const {
   TRY(const RenderedText rendered, render(messages, options));
+  return encode(rendered);
+}
+
+std::vector<TokenId> ChatPrompt::encode(const RenderedText& rendered) const {
   std::vector<TokenId> ids = tokenizer_->encode(rendered);
   const std::optional<TokenId> bos = tokenizer_->bos();
   if (tokenizer_->adds_bos() && bos && (ids.empty() || ids.front() != *bos)) {

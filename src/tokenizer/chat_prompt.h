@@ -39,6 +39,8 @@ class ChatPrompt {
   // The same as ids. BOS comes first if the model wants it, once.
   Result<std::vector<TokenId>> encode(const boost::json::array& messages,
                                       const ChatPromptOptions& options = {}) const;
+  // Of what render() made.
+  std::vector<TokenId> encode(const RenderedText& rendered) const;
 
  private:
   ChatPrompt(ChatTemplate chat_template, const Tokenizer& tokenizer);

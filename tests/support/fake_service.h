@@ -94,6 +94,10 @@ class FakeService final : public GenerationService {
     const std::lock_guard lock(mutex_);
     return copy_of(last_);
   }
+  bool last_had_constraint() const {
+    const std::lock_guard lock(mutex_);
+    return last_had_constraint_;
+  }
 
   const Model& model() const override { return *model_; }
   int64_t context_tokens() const override { return context_tokens_; }
@@ -111,6 +115,7 @@ class FakeService final : public GenerationService {
     }
     const RequestId id{++num_submitted_};
     last_ = copy_of(request);
+    last_had_constraint_ = request.constraint != nullptr;
     Running running;
     running.id = id;
     running.answer = script_(request);
@@ -308,6 +313,7 @@ class FakeService final : public GenerationService {
   std::condition_variable changed_;
   std::vector<Running> requests_;
   ServiceRequest last_;
+  bool last_had_constraint_ = false;
   std::optional<Error> next_error_;
   bool held_ = false;
   bool stopping_ = false;

@@ -23,7 +23,10 @@ struct TestServerOptions {
   int64_t context_tokens = 4096;
   bool chat = true;
   FakeService::Script script = {};  // instead of `answer`
-  AnswerParserFactory parsers = plain_answer_parser;
+  AnswerParserFactory parsers = make_answer_parser;
+  std::string chat_template =
+      "{% for m in messages %}[{{ m.role }}]{{ m.content }}\n{% endfor %}"
+      "{% if add_generation_prompt %}[assistant]{% endif %}";
 };
 
 class TestServer {
@@ -36,7 +39,7 @@ class TestServer {
     auto made = Tokenizer::create(metadata);
     EXPECT_TRUE(made.ok()) << made.error().message;
     tokenizer_ = std::move(made).value();
-    metadata.set("tokenizer.chat_template", std::string(kTemplate));
+    metadata.set("tokenizer.chat_template", options.chat_template);
     if (options.chat) {
       auto chat = ChatPrompt::create(metadata, *tokenizer_);
       EXPECT_TRUE(chat.ok()) << chat.error().message;
@@ -48,11 +51,14 @@ class TestServer {
       };
     }
     service_ = std::make_unique<FakeService>(model_, options.script, options.context_tokens);
+    shaper_ =
+        std::make_unique<AnswerShaper>(options.chat ? options.chat_template : "", *tokenizer_);
     metrics_ = std::make_unique<Metrics>(options.server.model_id, options.context_tokens);
     context_.reset(new ServerContext{.service = *service_,
                                      .tokenizer = *tokenizer_,
                                      .chat = chat_.get(),
                                      .metrics = *metrics_,
+                                     .shaper = *shaper_,
                                      .options = options.server,
                                      .parsers = options.parsers,
                                      .started = 1});
@@ -63,7 +69,7 @@ class TestServer {
     auto started = HttpServer::start({.limits = options.limits}, *api_);
     EXPECT_TRUE(started.ok()) << started.error().message;
     http_ = std::move(started).value();
-    api_->set_http_counts([http = http_.get()] { return http->counts(); });
+    api_->set_http(http_.get());
   }
   ~TestServer() {
     http_.reset();
@@ -86,15 +92,12 @@ class TestServer {
     return connect()->post(path, body, headers);
   }
 
-  static constexpr const char* kTemplate =
-      "{% for m in messages %}[{{ m.role }}]{{ m.content }}\n{% endfor %}"
-      "{% if add_generation_prompt %}[assistant]{% endif %}";
-
  private:
   std::shared_ptr<const Model> model_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<ChatPrompt> chat_;
   std::unique_ptr<FakeService> service_;
+  std::unique_ptr<AnswerShaper> shaper_;
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<ServerContext> context_;
   RequestLog log_{-1};

@@ -1,0 +1,30 @@
+// The engine behind `winnow serve`.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "cli/attention_flags.h"
+#include "cli/console.h"
+#include "cli/loaded_model.h"
+#include "engine/batching_service.h"
+
+namespace winnow {
+
+struct ServeEngineFlags {
+  int64_t kv_tokens = 0;  // 0 = as BatchingOptions
+  int64_t max_running = 64;
+  int64_t max_waiting = 512;
+  float step_target_ms = 0;  // 0 = twice a step without prompt tokens
+};
+
+void add_serve_engine_flags(FlagSet& set, ServeEngineFlags& flags);
+
+// The profile of the model's attention is read, or made and kept, before the first request, unless
+// prompts are dense.
+Result<std::unique_ptr<GenerationService>> create_generation_service(
+    const ModelFlags& model, const ServeEngineFlags& flags, const AttentionFlags& attention,
+    const LoadedModel& loaded, std::function<void(const StepReport&)> on_step, Console& console);
+
+}  // namespace winnow
