@@ -403,6 +403,7 @@ void Connection::finish_answer() {
   summarise(false);
   if (!keep_alive_) return linger();
   if (!watching_) return next_request();
+  state_ = State::kIdle;
   next_after_watch_ = true;
   socket_.cancel();
 }
