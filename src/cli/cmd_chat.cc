@@ -7,12 +7,12 @@
 #include "base/escape.h"
 #include "cli/answer.h"
 #include "cli/attention_flags.h"
-#include "tokenizer/chat_prompt.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/sampling_flags.h"
 #include "cli/text_input.h"
 #include "engine/sequence.h"
+#include "tokenizer/chat_prompt.h"
 
 namespace winnow {
 namespace {

@@ -5,12 +5,12 @@
 #include "cli/answer.h"
 #include "cli/answer_pair.h"
 #include "cli/attention_flags.h"
-#include "tokenizer/chat_prompt.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/prompt_input.h"
 #include "cli/sampling_flags.h"
 #include "engine/sequence.h"
+#include "tokenizer/chat_prompt.h"
 
 namespace winnow {
 namespace {
