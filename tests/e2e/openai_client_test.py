@@ -23,7 +23,7 @@ TOOL = {"type": "function", "function": {"name": "get_weather", "description": "
 QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
 
 
-@unittest.skipIf(openai is None, "missing model client: the openai package (tools/client-requirements.txt)")
+@unittest.skipIf(openai is None, "missing Python packages openai and jsonschema (./dev test installs them)")
 class OpenAiClient(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

@@ -13,6 +13,8 @@ from program import WINNOW, clean_environment
 
 
 class Server:
+    terminated = False
+
     def __init__(self, *args, env=None):
         """Returns when the server listens; what it then says is dropped."""
         self.child = subprocess.Popen([WINNOW, "serve", "--port", "0", *map(os.fspath, args)], stdout=subprocess.DEVNULL,
@@ -43,12 +45,15 @@ class Server:
         with urllib.request.urlopen(self.url + path) as reply:
             return reply.read().decode()
 
+    def metrics(self, *names):
+        """Their values at one moment, each the sum over all labels."""
+        text = self.get("/metrics")
+        values = [re.findall(rf"^{re.escape(name)}(?:{{[^}}]*}})? (\S+)$", text, re.MULTILINE) for name in names]
+        assert all(values), names
+        return [sum(map(float, found)) for found in values]
+
     def metric(self, name):
-        """The sum over all labels that begin with those in `name`, as in winnow_kv_pages or x_total{engine="0"."""
-        values = re.findall(rf"^{re.escape(name)}(?:[{{,][^}}]*}})? (\S+)$", self.get("/metrics"), re.MULTILINE)
-        if not values:
-            raise KeyError(name)
-        return sum(map(float, values))
+        return self.metrics(name)[0]
 
     def pages(self):
         """Numbers of KV pages by state, all read at once."""
@@ -57,8 +62,12 @@ class Server:
         counts["total"] = int(float(re.search(r"^winnow_kv_pages_total_count\S* (\S+)$", text, re.MULTILINE)[1]))
         return counts
 
+    def num_requests(self):
+        """Running and waiting."""
+        return self.metrics("vllm:num_requests_running", "vllm:num_requests_waiting")
+
     def wait_until_idle(self):
-        wait_until(lambda: self.metric("vllm:num_requests_running") + self.metric("vllm:num_requests_waiting") == 0)
+        wait_until(lambda: self.num_requests() == [0, 0])
 
     def ask(self, method, path, body=None, headers=None):
         """Status and text; `body` is sent as it is if it is bytes, else as JSON."""
@@ -89,12 +98,14 @@ class Server:
         return len(os.listdir(f"/proc/{self.child.pid}/fd"))
 
     def terminate(self):
-        self.child.send_signal(signal.SIGTERM)
+        """Once: a second signal would end it at once."""
+        if not self.terminated and self.child.poll() is None:
+            self.child.send_signal(signal.SIGTERM)
+        self.terminated = True
 
     def close(self):
         """Ends it as a service manager would; its exit code."""
-        if self.child.poll() is None:
-            self.terminate()
+        self.terminate()
         code = self.child.wait()
         self.log.wait()
         return code

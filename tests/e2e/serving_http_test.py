@@ -18,7 +18,7 @@ class Probe:
     def __init__(self, server, paths=("/health",), interval=0.02):
         self.server, self.paths, self.interval = server, paths, interval
         self.seconds, self.statuses, self.ended = [], set(), threading.Event()
-        self.thread = threading.Thread(target=self.run)
+        self.thread = threading.Thread(target=self.run, daemon=True)
 
     def run(self):
         wires = [Wire(self.server.address) for _ in self.paths]
@@ -128,7 +128,7 @@ class Http(ServingCase):
         scale = rounds(10, 1)
         num_heads, num_bodies, num_idle, num_streams = 500 // scale, 100 // scale, 200 // scale, 64 // scale
         timeout = rounds(1, 10)
-        with self.start("--head-timeout", str(timeout), "--body-timeout", str(timeout)) as server:
+        with self.start("--max-running", "128", "--head-timeout", str(timeout), "--body-timeout", str(timeout)) as server:
             descriptors = server.num_descriptors()
             timeouts = server.metric("winnow_http_timeouts_total")
             with Probe(server) as probe:
@@ -160,9 +160,9 @@ class Http(ServingCase):
                 took, began = 0, time.monotonic()
                 while took < 1 or took < rounds(0, 60):
                     running = [self.stream(random_prompt(self.rng, 7000), 300, server=server) for _ in range(2)]
-                    wait_until(lambda: server.metric("vllm:num_requests_running") == 2)
+                    wait_until(lambda: server.num_requests() == [2, 0])
                     waiting = [self.stream([5], 300, server=server) for _ in range(2)]
-                    wait_until(lambda: server.metric("vllm:num_requests_waiting") == 2)
+                    wait_until(lambda: server.num_requests() == [2, 2])
                     self.assertEqual(server.ask("GET", "/ready")[0], 503)
                     with Wire(server.address).post(COMPLETIONS, {"prompt": [5], "max_tokens": 1}) as wire:
                         status, headers = wire.head()
