@@ -3,6 +3,7 @@ import http.client
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import time
@@ -15,10 +16,13 @@ from program import WINNOW, clean_environment
 class Server:
     terminated = False
 
-    def __init__(self, *args, env=None):
-        """Returns when the server listens; what it then says is dropped."""
+    def __init__(self, *args, env=None, limits=None):
+        """Returns when the server listens; what it then says is dropped. `limits` are soft ones by resource.RLIMIT_*."""
+        def lower():
+            for which, soft in (limits or {}).items():
+                resource.setrlimit(which, (soft, resource.getrlimit(which)[1]))
         self.child = subprocess.Popen([WINNOW, "serve", "--port", "0", *map(os.fspath, args)], stdout=subprocess.DEVNULL,
-                                      stderr=subprocess.PIPE, text=True, env=clean_environment(env))
+                                      stderr=subprocess.PIPE, text=True, env=clean_environment(env), preexec_fn=lower)
         self.head = []
         for line in self.child.stderr:
             self.head.append(line)

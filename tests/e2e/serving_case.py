@@ -51,15 +51,17 @@ def token_ids(event):
 
 class ServingCase(unittest.TestCase):
     """One server of the class for its tests, and a second one, idle but for one request at a time, that tells what a cold run answers."""
-    FLAGS = ()
+    FLAGS, LIMITS = (), {}
 
     @classmethod
-    def start(cls, *flags, model=None, threads=1, env=None):
-        return Server("-m", model or model_file("long"), "-t", str(threads), "--attention", "dense", "--sparse-profile", "none", *flags, env=env)
+    def start(cls, *flags, model=None, threads=1, limits=None):
+        """Prompts that ask for sparse attention leave out about half of a long prompt's pairs."""
+        attention = ("--attention", "dense", "--sparse-profile", "none", "--sparse-tau", "0.1")
+        return Server("-m", model or model_file("long"), "-t", str(threads), *attention, *flags, limits=limits)
 
     @classmethod
     def setUpClass(cls):
-        cls.server = cls.start(*cls.FLAGS)
+        cls.server = cls.start(*cls.FLAGS, limits=cls.LIMITS)
         cls.addClassCleanup(cls.server.close)
         cls.reference = cls.start()
         cls.addClassCleanup(cls.reference.close)

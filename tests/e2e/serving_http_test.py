@@ -1,6 +1,7 @@
 """Cases of JSON, HTTP and streams against the real server. docs/serving-cases.md lists them all."""
 import itertools
 import json
+import resource
 import threading
 import time
 import unittest
@@ -44,6 +45,8 @@ class Probe:
 
 
 class Json(ServingCase):
+    LIMITS = {resource.RLIMIT_STACK: 256 << 10}  # what recursion on a request's depth would run out of
+
     def test_json_deep_nesting(self):
         def shapes(depth):
             yield "[" * depth + "]" * depth

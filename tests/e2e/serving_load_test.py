@@ -49,13 +49,7 @@ class Load(ServingCase):
         wait_until(lambda: self.server.num_descriptors() <= descriptors)
 
     def test_running_out_of_descriptors(self):
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
-        try:
-            server = self.start()
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        with server:
+        with self.start(limits={resource.RLIMIT_NOFILE: 64}) as server:
             first = Wire(server.address).send("GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
             self.assertEqual(first.reply()[0], 200)
             # More than it has room for; the kernel keeps what it cannot take, or it is closed.

@@ -59,6 +59,7 @@ class Prefixes(ServingCase):
         prompt = random_prompt(self.rng, 2000)
         for mode in ("dense", "sparse"):
             alone[mode] = self.cold(prompt, 12, attention=mode)
+        self.assertNotEqual(alone["dense"], alone["sparse"], "sparse attention left out nothing")
         for modes in (("dense", "sparse", "dense", "sparse"), ("sparse", "dense", "sparse", "dense")):
             salt = "-".join(modes)
             for mode in modes:
@@ -90,6 +91,7 @@ class Determinism(ServingCase):
         prompt = random_prompt(self.rng, 4000)
         self.same_for_all_chunks(prompt, 32, rounds((8192, 640), (8192, 1024, 640, 130)), "sparse")
         alone = self.cold(prompt, 32, attention="sparse")
+        self.assertNotEqual(alone, self.cold(prompt, 32), "sparse attention left out nothing")
         for num_pages in rounds((5,), (1, 5, 9)):
             self.ids(prompt[:num_pages * PAGE + 1], 1, attention="sparse", cache_salt=str(num_pages))
             self.assertEqual(self.ids(prompt, 32, attention="sparse", cache_salt=str(num_pages)), alone)

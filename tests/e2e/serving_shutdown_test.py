@@ -1,4 +1,5 @@
 """Cases of the end of a server and of what the machine gives it. docs/serving-cases.md lists them all."""
+import json
 import os
 import resource
 import signal
@@ -7,7 +8,7 @@ import unittest
 
 from program import WINNOW, clean_environment
 from serving_case import COMPLETIONS, ServingCase, model_file, rounds
-from server_program import wait_until
+from server_program import Server, wait_until
 from wire import Wire
 
 
@@ -31,7 +32,7 @@ class Shutdown(ServingCase):
 
     def start_streams(self, server, num_running, num_waiting, max_tokens):
         wires = [self.stream([i, 3], max_tokens, server=server) for i in range(num_running + num_waiting)]
-        wait_until(lambda: server.metric("vllm:num_requests_running") == num_running and server.metric("vllm:num_requests_waiting") == num_waiting)
+        wait_until(lambda: server.num_requests() == [num_running, num_waiting])
         return wires
 
     def test_shut_sigterm_drains(self):
@@ -90,6 +91,10 @@ class Resources(unittest.TestCase):
         cpus = sorted(os.sched_getaffinity(0))
         self.assertEqual(self.threads("version", preexec_fn=lambda: os.sched_setaffinity(0, cpus[:1])), 1)
         self.assertLessEqual(self.threads("version"), len(cpus))
+        more = len(cpus) + 1
+        with Server("-m", model_file("long"), "-t", str(more), "--attention", "dense") as server:
+            self.assertRegex(server.head[0], rf"^warning: --threads is {more}, but this process may use \d+$")
+            self.assertEqual(json.loads(server.head[-2])["threads"], more)
 
     def test_res_kv_overallocation(self):
         path = model_file("million", context=1 << 20)
