@@ -2,46 +2,13 @@
 import itertools
 import json
 import resource
-import threading
 import time
 import unittest
 
+from health_probe import MAX_HEALTH_SECONDS, Probe
 from serving_case import CHAT, COMPLETIONS, ServingCase, at_once, random_prompt, rounds
 from server_program import wait_until
 from wire import Wire
-
-MAX_HEALTH_SECONDS = 0.1
-
-
-class Probe:
-    """Asks for paths again and again on one connection each, beside whatever else happens, until its block ends."""
-
-    def __init__(self, server, paths=("/health",), interval=0.02):
-        self.server, self.paths, self.interval = server, paths, interval
-        self.seconds, self.statuses, self.ended = [], set(), threading.Event()
-        self.thread = threading.Thread(target=self.run, daemon=True)
-
-    def run(self):
-        wires = [Wire(self.server.address) for _ in self.paths]
-        while not self.ended.wait(self.interval):
-            for wire, path in zip(wires, self.paths):
-                began = time.monotonic()
-                wire.send(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")
-                self.statuses.add((path, wire.reply()[0]))
-                self.seconds.append(time.monotonic() - began)
-        for wire in wires:
-            wire.close()
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.ended.set()
-        self.thread.join()
-
-    def percentile(self, share):
-        return sorted(self.seconds)[min(len(self.seconds) - 1, int(share * len(self.seconds)))]
 
 
 class Json(ServingCase):
@@ -162,7 +129,7 @@ class Http(ServingCase):
             with Probe(server, ("/health", "/metrics"), interval=0.1 if rounds(False, True) else 0.02) as probe:
                 took, began = 0, time.monotonic()
                 while took < 1 or took < rounds(0, 60):
-                    running = [self.stream(random_prompt(self.rng, 7000), 300, server=server) for _ in range(2)]
+                    running = [self.stream(random_prompt(self.rng, 7000), 1100, server=server) for _ in range(2)]
                     wait_until(lambda: server.num_requests() == [2, 0])
                     waiting = [self.stream([5], 300, server=server) for _ in range(2)]
                     wait_until(lambda: server.num_requests() == [2, 2])

@@ -5,8 +5,8 @@ import threading
 import time
 import unittest
 
+from health_probe import MAX_HEALTH_SECONDS, Probe
 from serving_case import CHAT, COMPLETIONS, ServingCase, at_once, random_prompt, rounds
-from serving_http_test import MAX_HEALTH_SECONDS, Probe
 from server_program import wait_until
 from wire import Wire
 
