@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/escape.h"
+#include "base/thread_pool.h"
 #include "cli/attention_flags.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -149,6 +150,7 @@ std::string configuration(const ServeFlags& flags, const ServerContext& context,
   shown["model"] = context.options.model_id;
   shown["context_tokens"] = context.service.context_tokens();
   shown["kv_pages"] = status.pages.total;
+  shown["threads"] = flags.model.threads == 0 ? usable_threads() : flags.model.threads;
   shown["max_running"] = status.max_running;
   shown["max_waiting"] = status.max_waiting;
   shown["attention"] = flags.attention.attention;

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "base/escape.h"
+#include "base/thread_pool.h"
 #include "cli/interrupt.h"
 #include "cli/profile_setup.h"
 
@@ -69,6 +70,10 @@ EngineOptions engine_options(const ModelFlags& flags, const KernelTable* kernels
 }
 
 Result<LoadedModel> open_model(const ModelFlags& flags, Console& console) {
+  if (const int usable = usable_threads(); flags.threads > usable) {
+    console.note("warning: --threads is " + std::to_string(flags.threads) +
+                 ", but this process may use " + std::to_string(usable));
+  }
   LoadedModel loaded;
   TRY(loaded.kernels, chosen_kernels());
   TRY(std::unique_ptr<GgufFile> file, open_model_file(flags.path));

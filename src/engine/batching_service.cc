@@ -112,6 +112,7 @@ class BatchingService final : public GenerationService {
   bool draining_ = false;
   bool failed_ = false;
   ServiceStatus published_;
+  int64_t num_unpublished_ = 0;    // submitted and not yet in published_
   std::optional<Stopwatch> busy_;  // since the last step ended, while there is work
 
   std::thread thread_;
@@ -165,6 +166,7 @@ Result<RequestId> BatchingService::submit(ServiceRequest request,
   if (!busy_) busy_.emplace();
   const RequestId id = made->id;
   inbox_.submitted.push_back(std::move(made));
+  ++num_unpublished_;
   wake_.notify_one();
   return id;
 }
@@ -183,7 +185,7 @@ void BatchingService::drain() {
 ServiceStatus BatchingService::status() const {
   const std::lock_guard lock(mutex_);
   ServiceStatus status = published_;
-  status.num_waiting += std::ssize(inbox_.submitted);
+  status.num_waiting += num_unpublished_;
   status.seconds_in_step = busy_ ? busy_->seconds() : 0;
   status.failed = failed_;
   return status;
@@ -219,6 +221,7 @@ bool BatchingService::take_inbox() {
     scheduler_.end(id);
     finish(id, {.finish = FinishReason::kCancelled});
   }
+  if (!inbox.submitted.empty()) publish();
   return !inbox.stopping;
 }
 
@@ -244,6 +247,8 @@ void BatchingService::step() {
     const Stopwatch watch;
     CHECK(scheduler_.begin(plan));
     start_parts(plan);
+    // A step may last for seconds; whoever asks meanwhile is told who runs in it.
+    if (!plan.admitted.empty()) publish();
     const auto find_request = [&](RequestId id) -> BatchRequest& { return *requests_.at(id); };
     std::vector<StepOutcome> outcomes = runner_.run(plan, scheduler_, find_request);
     std::vector<StepResult> results(plan.steps.size());
@@ -384,6 +389,7 @@ void BatchingService::fail_all(const Error& error) {
     const std::lock_guard lock(mutex_);
     failed_ = true;
     std::swap(inbox.submitted, inbox_.submitted);
+    num_unpublished_ = 0;
   }
   for (auto& request : inbox.submitted) {
     const RequestId id = request->id;
@@ -431,6 +437,7 @@ void BatchingService::publish() {
   }
   const std::lock_guard lock(mutex_);
   published_ = std::move(status);
+  num_unpublished_ = std::ssize(inbox_.submitted);
   if (scheduler_.has_work() || !inbox_.submitted.empty()) {
     busy_.emplace();
   } else {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <semaphore>
 #include <stdexcept>
 
 #include "engine/engine.h"
@@ -212,6 +213,35 @@ TEST(BatchingService, CancelledRequestsEndOnceAndLeaveNothingBehind) {
   const ServiceStatus idle = wait_until_idle(*service);
   EXPECT_EQ(idle.pages.cached + idle.pages.free, idle.pages.total);
   EXPECT_EQ(idle.seconds_in_step, 0);
+}
+
+TEST(BatchingService, RequestsAreCountedDuringTheStepThatTakesThem) {
+  const auto service =
+      service_with({.engine = {.context_tokens = 512}, .limits = {.max_running = 1}});
+  std::binary_semaphore in_step(0), go_on(0);
+  const auto first = std::make_shared<RecordingListener>([&](const ScoredToken&) {
+    in_step.release();
+    go_on.acquire();
+    return true;
+  });
+  ASSERT_TRUE(service->submit({.prompt = {1, 2, 3}, .max_new_tokens = 2}, first).ok());
+  in_step.acquire();
+  ServiceStatus status = service->status();
+  EXPECT_EQ(status.num_running, 1);
+  EXPECT_EQ(status.num_waiting, 0);
+  EXPECT_EQ(status.requests.size(), 1U);
+  EXPECT_GT(status.pages.live, 0);
+  Running second = start(*service, {.prompt = {4, 5}, .max_new_tokens = 1});
+  EXPECT_EQ(service->status().num_waiting, 1);
+  go_on.release();
+  in_step.acquire();
+  status = service->status();
+  EXPECT_EQ(status.num_running, 1);
+  EXPECT_EQ(status.num_waiting, 1);
+  EXPECT_EQ(status.requests.size(), 2U);
+  go_on.release();
+  second.listener->wait_for_end();
+  wait_until_idle(*service);
 }
 
 TEST(BatchingService, AnswersEndAtEndTokensAtTheContextAndWhenTheListenerHasEnough) {
