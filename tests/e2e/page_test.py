@@ -45,7 +45,7 @@ class PageTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.server = Server("-m", model("smollm2-135m-instruct-q4_1.gguf"), "--quiet", *cls.FLAGS)
+        cls.server = Server("-m", model("smollm2-135m-instruct-q4_1.gguf"), "--quiet", "--attention", "dense", *cls.FLAGS)
         cls.addClassCleanup(cls.server.close)
 
     def setUp(self):
