@@ -11,12 +11,13 @@
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 #include <limits>
+#include <string>
 #include <thread>
 #include <unordered_set>
+#include <utility>
 
 #include "base/escape.h"
 #include "base/file_descriptor.h"
@@ -83,24 +84,34 @@ class Call : public std::enable_shared_from_this<Call> {
                       });
   }
 
+  // Reads go past Beast's own read operations, which wait for more than has come.
   void read_some() {
     allow_silence();
-    http::async_read_some(
-        stream_, buffer_, parser_,
-        [self = shared_from_this()](const error_code& error, size_t) { self->on_read(error); });
+    constexpr size_t kMaxReadBytes = 65536;
+    stream_.async_read_some(buffer_.prepare(kMaxReadBytes),
+                            [self = shared_from_this()](const error_code& error, size_t num_bytes) {
+                              self->buffer_.commit(num_bytes);
+                              self->on_read(error);
+                            });
   }
 
-  void on_read(const error_code& error) {
-    if (parser_.is_header_done() && !head_told_) {
-      head_told_ = true;
+  void on_read(error_code error) {
+    error_code broken;
+    if (buffer_.size() > 0) buffer_.consume(parser_.put(buffer_.data(), broken));
+    if (broken == http::error::need_more) broken = {};
+    if (error == asio::error::eof && parser_.got_some() && !broken) {
+      error = {};
+      parser_.put_eof(broken);
+    }
+    if (parser_.is_header_done() && !std::exchange(head_told_, true)) {
       listener_->on_head(static_cast<int>(parser_.get().result_int()));
     }
     std::string& body = parser_.get().body();
     if (!body.empty()) listener_->on_body(body);
     body.clear();
-    if (error || cancelled_) return end("cut off", error);
-    if (!parser_.is_done()) return read_some();
-    end("", {});
+    if (parser_.is_done()) return end("", {});
+    if (broken || error || cancelled_) return end("cut off", broken ? broken : error);
+    read_some();
   }
 
   // `kind` counts unless the error has a kind of its own; empty = no failure.

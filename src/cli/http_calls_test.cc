@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "support/scripted_server.h"
 
 namespace winnow {
@@ -72,6 +74,38 @@ TEST(HttpCalls, BodiesComeInEveryForm) {
     EXPECT_EQ(outcome.body, "body") << reply;
     EXPECT_EQ(outcome.failure, "") << reply;
   }
+}
+
+TEST(HttpCalls, APartOfABodyIsToldBeforeTheNextComes) {
+  ScriptedServer server([](const std::string&) { return std::nullopt; });
+  const auto calls = calls_to(server.port());
+  // Sends a part when the last one was heard of.
+  class Echo final : public HttpCallListener {
+   public:
+    explicit Echo(ScriptedServer& asked) : server_(asked) {}
+    void on_head(int /*status*/) override { server_.say("3\r\nabc\r\n"); }
+    void on_body(std::string_view bytes) override {
+      parts.emplace_back(bytes);
+      server_.say(parts.size() < 3 ? "3\r\nabc\r\n" : "0\r\n\r\n");
+    }
+    void on_end(const std::optional<RequestFailure>& failure) override { failed = !!failure; }
+
+    std::vector<std::string> parts;
+    bool failed = true;
+
+   private:
+    ScriptedServer& server_;
+  };
+  const auto echo = std::make_shared<Echo>(server);
+  calls->start({.path = "/"}, echo);
+  std::thread head([&server] {
+    server.wait_for_silence();
+    server.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+  });
+  EXPECT_TRUE(calls->run());
+  head.join();
+  EXPECT_FALSE(echo->failed);
+  EXPECT_EQ(echo->parts, (std::vector<std::string>{"abc", "abc", "abc"}));
 }
 
 TEST(HttpCalls, BrokenAnswersAreCutOff) {

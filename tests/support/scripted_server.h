@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -52,6 +53,17 @@ class ScriptedServer {
     return requests_;
   }
 
+  // Waits until a connection is silent.
+  void wait_for_silence() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !silent_.empty(); });
+  }
+  // Sends bytes on the first silent connection. Requires that there is one.
+  void say(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    send_all(silent_.front(), text);
+  }
+
   static std::string reply(int status, const std::string& body) {
     return "HTTP/1.1 " + std::to_string(status) +
            " X\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
@@ -71,7 +83,9 @@ class ScriptedServer {
         send_all(fd, *answer);
         ::close(fd);
       } else {
+        const std::lock_guard lock(mutex_);
         silent_.push_back(fd);
+        changed_.notify_all();
       }
     }
   }
@@ -104,6 +118,7 @@ class ScriptedServer {
   int listener_ = -1;
   uint16_t port_ = 0;
   mutable std::mutex mutex_;
+  std::condition_variable changed_;
   std::vector<std::string> requests_;
   std::vector<int> silent_;
   std::thread thread_;
