@@ -9,6 +9,7 @@
 #include "cli/load_run.h"
 #include "cli/output_file.h"
 #include "cli/served_model.h"
+#include "server/generation_settings.h"
 
 namespace winnow {
 namespace {
@@ -68,7 +69,7 @@ void add_flags(FlagSet& set, BenchServeFlags& flags, bool& quiet) {
   set.integer("--shared-prefix", flags.shared_prefix, {0, kMaxTokens},
               "tokens that all prompts begin with, part of their length [0]");
   set.integer("--max-tokens", flags.max_tokens, {1, kMaxTokens}, "tokens of each answer [128]");
-  set.seed("--seed", flags.seed, "of prompts and arrivals [0]");
+  set.seed("--seed", flags.seed, "of prompts and arrivals [random]");
   set.text("--goodput", flags.goodput, "ttft:MS,tpot:MS,e2el:MS: what a good request keeps");
   set.toggle("--isolation", flags.isolation, "one long prompt beside streams instead");
   set.integer("--streams", flags.streams, {1, 4096}, "of --isolation [8]");
@@ -127,7 +128,7 @@ Result<Bench> prepare(const BenchServeFlags& flags, Console& console) {
     if (error.code == ErrorCode::kInterrupted) return error;
     return fail(error.code, "%s%s", url.text().c_str(), error.message.c_str());
   }
-  const uint64_t seed = flags.seed.value_or(0);
+  const uint64_t seed = flags.seed.value_or(random_seed());
   BenchPrompts prompts = make_prompts(*model, flags.shared_prefix, seed);
   console.note(model->name + " at " + url.text() +
                (prompts.exact() ? ", prompts of token ids" : ", prompts of text"));

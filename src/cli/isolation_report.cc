@@ -42,9 +42,10 @@ std::string ttft_text(const std::optional<RequestRecord>& record) {
 
 std::string isolation_text(const IsolationSetup& setup, const IsolationResult& result) {
   std::string text = setup.model + " at " + setup.endpoint +
-                     formatted(": a prompt of %lld tokens beside %lld streams%s\n\n",
+                     formatted(": a prompt of %lld tokens beside %lld streams, seed %llu%s\n\n",
                                static_cast<long long>(setup.long_prompt_tokens),
                                static_cast<long long>(setup.num_streams),
+                               static_cast<unsigned long long>(setup.seed),
                                result.interrupted ? ", interrupted" : "");
   text += summary_head() + summary_line("gaps before", summarize(result.gaps_before_ms())) +
           summary_line("gaps during", summarize(result.gaps_during_ms())) + "\n";

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kWidth = 1080;
 constexpr double kHeight = 420;
-constexpr double kTop = 56;
+constexpr double kTop = 64;
 constexpr double kBottom = 362;
 constexpr size_t kNumSlots = 60;
 
@@ -89,16 +89,25 @@ std::string decade_ticks(const LogScale& scale, const Panel& panel, Tick tick) {
   return svg;
 }
 
-// One curve and its name in the key at the panel's top left.
+// The longest of 1, 2 and 5 times a power of ten of which about five lie in `length`.
+double tick_step(double length) {
+  const double fifth = length / 5;
+  const double decade = std::pow(10.0, std::floor(std::log10(fifth)));
+  return decade * (fifth >= 5 * decade ? 5 : fifth >= 2 * decade ? 2 : 1);
+}
+
+// One curve and its name in the key above the panel.
 class CurveShape {
  public:
   void add(double x, double y) { points_ += formatted("%.1f,%.1f ", x, y); }
   std::string finish(const Panel& panel, size_t idx, const std::string& name) const {
-    const double key_y = kTop - 10 - 16 * static_cast<double>(idx);
+    constexpr double kKeyWidth = 190;
+    const double key_x = panel.left + kKeyWidth * static_cast<double>(idx);
+    const double key_y = kTop - 10;
     return formatted("<g class=\"c%zu\">\n<polyline points=\"", idx % kNumPlotColors) + points_ +
-           formatted("\"/>\n<polyline points=\"%.1f,%.1f %.1f,%.1f\"/>\n", panel.left, key_y,
-                     panel.left + 24, key_y) +
-           plot_text(panel.left + 32, key_y + 4, R"(class="small")", name) + "</g>\n";
+           formatted("\"/>\n<polyline points=\"%.1f,%.1f %.1f,%.1f\"/>\n", key_x, key_y, key_x + 24,
+                     key_y) +
+           plot_text(key_x + 32, key_y + 4, R"(class="small")", name) + "</g>\n";
   }
 
  private:
@@ -155,8 +164,9 @@ std::string over_time_panel(const LatencyPlot& plot) {
     longest.add(x, kOverTime.y(scale.share(slots[i].back())));
   }
   std::string svg = decade_ticks(scale, kOverTime, y_tick);
-  for (const double share : {0.0, 0.25, 0.5, 0.75, 1.0}) {
-    svg += x_tick(kOverTime, share, formatted("%.3g", share * end));
+  const double step = tick_step(end);
+  for (int i = 0; i * step <= end; ++i) {
+    svg += x_tick(kOverTime, i * step / end, formatted("%g", i * step));
   }
   svg += axes(kOverTime, "time, s", plot.gaps_label);
   return svg + median.finish(kOverTime, 0, "median") + longest.finish(kOverTime, 1, "longest");

@@ -103,6 +103,10 @@ std::string load_text(const LoadSetup& setup, const LoadFigures& figures) {
   const auto number = [](int64_t value) { return static_cast<long long>(value); };
   std::string text = setup.model + " at " + setup.endpoint + ": " + arrivals(setup) +
                      (setup.interrupted ? ", interrupted\n" : "\n");
+  text += "prompts        of " + setup.prompt_tokens +
+          (setup.exact_prompts ? " tokens" : " tokens about") +
+          formatted(", %lld shared, seed %llu\n", number(setup.shared_prefix_tokens),
+                    static_cast<unsigned long long>(setup.seed));
   text += formatted("requests       %lld completed of %lld, at most %lld at once, in %.2f s\n",
                     number(figures.num_completed), number(figures.num_requests),
                     number(figures.peak_concurrency), figures.duration_s);

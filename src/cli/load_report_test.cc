@@ -22,7 +22,8 @@ std::vector<RequestRecord> some_records() {
 }
 
 LoadSetup some_setup() {
-  LoadSetup setup{.endpoint = "http://h:1", .model = "m", .concurrency = 2};
+  LoadSetup setup{
+      .endpoint = "http://h:1", .model = "m", .concurrency = 2, .prompt_tokens = "8:2,9"};
   setup.limits.ttft_ms = 1500;
   return setup;
 }
@@ -31,9 +32,9 @@ TEST(LoadReport, TextTellsFiguresFormulasAndFailures) {
   const LoadSetup setup = some_setup();
   const std::string text = load_text(setup, load_figures(some_records(), setup.limits));
   for (const char* part :
-       {"m at http://h:1: closed loop, 2 at once\n", "2 completed of 3", "20 in", "5 out",
-        "0.667 requests/s, 1.67 output tokens/s", "0.333 requests/s, 1 requests\n",
-        "TTFT              1500.00", "ITL                500.00",
+       {"m at http://h:1: closed loop, 2 at once\n", "of 8:2,9 tokens about, 0 shared, seed 0\n",
+        "2 completed of 3", "20 in", "5 out", "0.667 requests/s, 1.67 output tokens/s",
+        "0.333 requests/s, 1 requests\n", "TTFT              1500.00", "ITL                500.00",
         "tpot     (e2el - ttft) / (output tokens - 1)", "     1  HTTP 429: the queue is full\n"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\nin\n" << text;
   }
