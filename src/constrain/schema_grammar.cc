@@ -513,7 +513,7 @@ Result<std::vector<SchemaCompiler::Property>> SchemaCompiler::properties_of(
     const json::object* named = given->if_object();
     if (named == nullptr) return wrong(path, "properties", "an object of schemas");
     for (const auto& [name, property] : *named) {
-      const std::string place = path + "/properties/" + std::string(name);
+      const std::string place = path + "/properties/" + shortened(name);
       index.emplace(name, properties.size());
       properties.push_back({std::string(name), rule_of(property, place)});
     }
@@ -581,6 +581,9 @@ Result<StateId> SchemaCompiler::object(const Object& schema, const std::string& 
   if (is_any) return builder_.call(rules_.any_object(), builder_.done());
   return builder_.literal("{", rules_.line_blank(members(properties, additional)));
 }
+
+// A part of a path: paths are kept with every rule, and only their beginning is ever shown.
+std::string shortened(std::string_view name) { return std::string(name.substr(0, 80)); }
 
 }  // namespace
 

@@ -57,6 +57,7 @@ PostRoute post_route(RouteId id) {
 void run_post(PostRoute route, const ServerContext& context, const std::string& body,
               const Caller& caller, const std::shared_ptr<Exchange>& exchange) {
   // Libraries throw where memory runs out; the request ends alone.
+  if (exchange->gone()) return;
   try {
     const Result<json::object> request = parse_json_object(body);
     if (!request.ok()) return post_reply(exchange, error_reply(request.error()));
@@ -89,6 +90,9 @@ std::optional<HttpReply> Api::refuse(const HttpHead& head) const {
     HttpReply reply = error_reply(error_form(405), "the path does not know this method");
     reply.headers.push_back({"Allow", allowed_methods(*route)});
     return reply;
+  }
+  if (head.method == "POST" && !options_.cors.may_post(head)) {
+    return error_reply(error_form(403), "pages of this origin may not use the server");
   }
   if (route->access == RouteAccess::kKey && !options_.keys.tenant(head)) {
     return error_reply(error_form(401), "expected a valid API key, as 'Authorization: Bearer KEY'");
@@ -149,10 +153,14 @@ HttpReply Api::metrics_reply() const {
 
 void Api::answer_post(const Route& route, HttpRequest request, std::shared_ptr<Exchange> exchange) {
   const std::optional<std::string> tenant = options_.keys.tenant(request.head);
-  workers_.add(
-      [this, function = post_route(route.id), caller = Caller{tenant.value_or("")},
-       body = std::make_shared<const std::string>(std::move(request.body)),
-       exchange = std::move(exchange)] { run_post(function, context_, *body, caller, exchange); });
+  const auto num_bytes = static_cast<int64_t>(request.body.size());
+  const bool taken = workers_.add(
+      num_bytes, [this, function = post_route(route.id), caller = Caller{tenant.value_or("")},
+                  body = std::make_shared<const std::string>(std::move(request.body)),
+                  exchange] { run_post(function, context_, *body, caller, exchange); });
+  if (!taken) {
+    exchange->reply(error_reply(fail(ErrorCode::kOverloaded, "too many requests wait to be read")));
+  }
 }
 
 HttpReply Api::refusal(int status, std::string_view message) {

@@ -23,7 +23,9 @@ Status read_bias(const RequestFields& fields, int32_t vocab_size, SamplerOptions
     const std::string_view key(entry.key().data(), entry.key().size());
     TokenId id = -1;
     const auto [stopped, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-    const bool whole = error == std::errc() && stopped == key.data() + key.size();
+    // One way to write an id, so that there are no more of them than tokens.
+    const bool plain = key.size() == 1 || !key.starts_with('0');
+    const bool whole = plain && error == std::errc() && stopped == key.data() + key.size();
     if (!whole || id < 0 || id >= vocab_size) {
       return bad_bias("token ids from 0 to " + std::to_string(vocab_size - 1),
                       "'" + escaped(key, 40) + "'");
