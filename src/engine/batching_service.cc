@@ -352,8 +352,8 @@ void BatchingService::tell_progress(BatchRequest& request, const SequenceStep& s
   request.processed_tokens = done;
   const double elapsed_s = request.since_submit.seconds() - request.first_step_s.value_or(0);
   const int64_t cached = request.cached_tokens;
-  const double eta_s =
-      elapsed_s / std::max(1.0, cost_.of(cached, done)) * cost_.of(done, request.prompt_tokens);
+  const double eta_s = cost_.eta_s(elapsed_s, cached, done, request.prompt_tokens,
+                                   request.attention.effective_density());
   request.listener->on_prefill({.done = done,
                                 .reused = cached,
                                 .total = request.prompt_tokens,
@@ -428,9 +428,9 @@ void BatchingService::publish() {
       if (since_s > 0) {
         state.tokens_per_s = static_cast<double>(std::max<int64_t>(0, count)) / since_s;
       }
-      if (!decoding && count > 0) {
-        state.eta_s = since_s / cost_.of(request->cached_tokens, request->processed_tokens) *
-                      cost_.of(request->processed_tokens, request->prompt_tokens);
+      if (!decoding) {
+        state.eta_s = cost_.eta_s(since_s, request->cached_tokens, request->processed_tokens,
+                                  request->prompt_tokens, request->attention.effective_density());
       }
     }
     status.requests.push_back(state);

@@ -34,13 +34,20 @@ PrefillCost::PrefillCost(const ModelConfig& config) {
   }
 }
 
-double PrefillCost::of(int64_t begin, int64_t end) const {
+double PrefillCost::of(int64_t begin, int64_t end, double attention_share) const {
   double cost = per_token_ * static_cast<double>(end - begin);
   for (const Attention& layers : attention_) {
-    cost +=
-        layers.per_pair * (pairs_before(end, layers.window) - pairs_before(begin, layers.window));
+    const double share = layers.window == 0 ? attention_share : 1;
+    cost += share * layers.per_pair *
+            (pairs_before(end, layers.window) - pairs_before(begin, layers.window));
   }
   return cost;
+}
+
+double PrefillCost::eta_s(double elapsed_s, int64_t begin, int64_t done, int64_t end,
+                          double attention_share) const {
+  if (done <= begin) return 0;
+  return elapsed_s * of(done, end, attention_share) / of(begin, done, attention_share);
 }
 
 }  // namespace winnow

@@ -13,8 +13,12 @@ class PrefillCost {
  public:
   explicit PrefillCost(const ModelConfig& config);
 
-  // Multiply-adds of the tokens at [begin, end).
-  double of(int64_t begin, int64_t end) const;
+  // Multiply-adds of the tokens at [begin, end), of which full attention computes this share.
+  double of(int64_t begin, int64_t end, double attention_share = 1) const;
+  // How long the tokens at [done, end) will take, since those at [begin, done) took `elapsed_s` and
+  // full attention computed this share of them. 0 before the first is done.
+  double eta_s(double elapsed_s, int64_t begin, int64_t done, int64_t end,
+               double attention_share) const;
 
  private:
   struct Attention {

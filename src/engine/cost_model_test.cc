@@ -35,6 +35,18 @@ TEST(PrefillCost, WindowLayersStopGrowing) {
   EXPECT_DOUBLE_EQ(cost.of(1000, 1001), kLinear + 8 * kPair);
 }
 
+TEST(PrefillCost, FullAttentionCountsByTheShareThatIsComputed) {
+  EXPECT_DOUBLE_EQ(PrefillCost(one_layer(0)).of(99, 100, 0.25), kLinear + 25 * kPair);
+  EXPECT_DOUBLE_EQ(PrefillCost(one_layer(8)).of(99, 100, 0.25), kLinear + 8 * kPair);
+}
+
+TEST(PrefillCost, TheTimeLeftGrowsWithWhatLaterTokensSee) {
+  const PrefillCost cost(one_layer(0));
+  EXPECT_EQ(cost.eta_s(0, 128, 128, 1000, 1), 0);
+  EXPECT_DOUBLE_EQ(cost.eta_s(2, 128, 256, 512, 1), 2 * cost.of(256, 512) / cost.of(128, 256));
+  EXPECT_GT(cost.eta_s(2, 128, 256, 4096, 1), cost.eta_s(2, 128, 256, 4096, 0.2));
+}
+
 TEST(PrefillCost, PartsAddUpToTheWhole) {
   for (const int32_t window : {0, 5}) {
     const PrefillCost cost(one_layer(window));

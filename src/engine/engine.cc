@@ -182,7 +182,7 @@ Status Engine::Impl::prefill(Sequence& sequence, PromptRun& run, int64_t until,
     sequence.append(chunk.tokens, Phase::kPrompt);
     if (options.on_prefill) {
       const double elapsed = watch.seconds();
-      const double eta = elapsed / cost.of(reused, end) * cost.of(end, until);
+      const double eta = cost.eta_s(elapsed, reused, end, until, run.stats.effective_density());
       options.on_prefill({end, reused, until, elapsed, eta, run.stats});
     }
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace winnow {
 
@@ -17,19 +16,27 @@ RowSoftmax::RowSoftmax(std::span<const float> logits) : logits_(logits) {
 
 ScoredToken RowSoftmax::score(TokenId token, int32_t num_top) const {
   ScoredToken scored{.token = token, .logprob = static_cast<float>(logprob(token))};
-  if (num_top <= 0) return scored;
-  std::vector<TokenId> ids(logits_.size());
-  std::iota(ids.begin(), ids.end(), 0);
-  const auto end = ids.begin() + std::min<std::ptrdiff_t>(num_top, std::ssize(ids));
-  std::partial_sort(ids.begin(), end, ids.end(), [&](TokenId a, TokenId b) {
-    const float logit_a = logits_[static_cast<size_t>(a)];
-    const float logit_b = logits_[static_cast<size_t>(b)];
-    return logit_a != logit_b ? logit_a > logit_b : a < b;
-  });
-  for (auto id = ids.begin(); id != end; ++id) {
-    scored.top.push_back({*id, static_cast<float>(logprob(*id))});
+  for (const TokenId id : best_tokens(num_top)) {
+    scored.top.push_back({id, static_cast<float>(logprob(id))});
   }
   return scored;
+}
+
+// One pass: after the first few, hardly a token is better than the worst of those kept.
+std::vector<TokenId> RowSoftmax::best_tokens(int32_t count) const {
+  std::vector<TokenId> best;
+  if (count <= 0) return best;
+  const auto logit = [this](TokenId id) { return logits_[static_cast<size_t>(id)]; };
+  for (TokenId id = 0; id < std::ssize(logits_); ++id) {
+    if (std::ssize(best) == count) {
+      if (!(logit(id) > logit(best.back()))) continue;
+      best.pop_back();
+    }
+    const auto worse = std::find_if(best.begin(), best.end(),
+                                    [&](TokenId other) { return logit(id) > logit(other); });
+    best.insert(worse, id);
+  }
+  return best;
 }
 
 }  // namespace winnow

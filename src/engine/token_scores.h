@@ -35,6 +35,8 @@ class RowSoftmax {
   ScoredToken score(TokenId token, int32_t num_top) const;
 
  private:
+  std::vector<TokenId> best_tokens(int32_t count) const;
+
   std::span<const float> logits_;
   TokenId best_ = 0;
   float largest_ = 0;

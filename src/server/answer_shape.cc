@@ -10,7 +10,7 @@ namespace json = boost::json;
 
 // `request` with llama-server's json_schema under OpenAI's name.
 Result<json::object> in_openai_form(const json::object& request) {
-  const RequestFields fields(request);
+  const RequestFields fields(request, kChat);
   if (fields.text("grammar")) {
     return fail(ErrorCode::kUnsupported,
                 "grammar: expected none, found one; use response_format with a JSON schema");

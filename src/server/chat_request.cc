@@ -9,8 +9,8 @@ bool tools_shown(const json::object& request) {
   return choice == nullptr || !choice->is_string() || choice->get_string() != "none";
 }
 
-Result<ChatRequest> read_chat_prompt(const json::object& request) {
-  const RequestFields fields(request);
+Result<ChatRequest> read_chat_prompt(const json::object& request, Endpoint endpoint) {
+  const RequestFields fields(request, endpoint);
   ChatRequest chat;
   const json::array* messages = fields.list("messages");
   if (messages == nullptr || messages->empty()) {
@@ -45,7 +45,7 @@ Result<ChatRequest> read_chat_prompt(const json::object& request) {
 }
 
 Result<ChatRequest> read_chat_request(const json::object& request, const SettingsContext& context) {
-  TRY(ChatRequest chat, read_chat_prompt(request));
+  TRY(ChatRequest chat, read_chat_prompt(request, kChat));
   TRY(chat.settings, read_settings(request, kChat, context));
   return chat;
 }

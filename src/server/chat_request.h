@@ -22,7 +22,7 @@ Result<ChatRequest> read_chat_request(const boost::json::object& request,
                                       const SettingsContext& context);
 
 // What of a chat request shapes the prompt, for endpoints that only render it.
-Result<ChatRequest> read_chat_prompt(const boost::json::object& request);
+Result<ChatRequest> read_chat_prompt(const boost::json::object& request, Endpoint endpoint);
 
 // Whether the template is shown the tools of `request`.
 bool tools_shown(const boost::json::object& request);

@@ -54,7 +54,7 @@ std::vector<TokenId> raw_prompt_ids(std::string_view text, bool add_special,
 Result<std::vector<CompletionPrompt>> read_prompts(const json::object& request,
                                                    const Tokenizer& tokenizer) {
   constexpr const char* kForms = "a string, token ids, or a list of either";
-  const RequestFields fields(request);
+  const RequestFields fields(request, kCompletions);
   const json::value* value = fields.find("prompt");
   const bool add_special = fields.flag("add_special_tokens").value_or(true);
   std::vector<CompletionPrompt> prompts;
@@ -93,7 +93,7 @@ Result<std::vector<CompletionPrompt>> read_prompts(const json::object& request,
 
 Result<CompletionRequest> read_completion_request(const json::object& request,
                                                   const SettingsContext& context) {
-  const RequestFields fields(request);
+  const RequestFields fields(request, kCompletions);
   CompletionRequest completion;
   TRY(completion.settings, read_settings(request, kCompletions, context));
   if (const std::optional<std::string> suffix = fields.text("suffix"); suffix && !suffix->empty()) {

@@ -278,7 +278,12 @@ void Connection::on_watched(const error_code& error, size_t num_bytes) {
     return next_request();
   }
   if (state_ != State::kAnswering) return;
-  if (error && error != asio::error::operation_aborted) return close();
+  if (error && error != asio::error::operation_aborted) {
+    client_closed_ = true;
+    // The last bytes may have been taken: the write will tell.
+    if (!ended_ || !is_writing_) close();
+    return;
+  }
   watch();
 }
 
@@ -401,8 +406,9 @@ void Connection::on_written(const error_code& error, size_t num_bytes) {
 
 void Connection::finish_answer() {
   summarise(false);
-  if (!keep_alive_) return linger();
+  if (!keep_alive_ || client_closed_) return linger();
   if (!watching_) return next_request();
+  state_ = State::kIdle;
   next_after_watch_ = true;
   socket_.cancel();
 }

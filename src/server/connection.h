@@ -100,6 +100,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   HttpHead head_;
   bool watching_ = false;
   bool next_after_watch_ = false;
+  bool client_closed_ = false;  // it sends no more
 
   // The answer under way.
   uint64_t exchange_ = 0;

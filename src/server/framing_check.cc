@@ -103,7 +103,10 @@ Status check_framing(std::string_view head) {
     }
     const std::string_view line = head.substr(0, end - 1);
     head.remove_prefix(end + 1);
-    if (line.empty()) break;
+    if (line.empty()) {
+      if (!head.empty() || request_line) return ambiguous("request head", "one empty line", head);
+      break;
+    }
     TRY_STATUS(check_line(line));
     if (request_line) {
       http_1_1 = line.ends_with("HTTP/1.1");

@@ -51,6 +51,7 @@ TEST(FramingCheck, AmbiguousHeadsAreRefused) {
         std::string("X: a\0b\r\n", 8)}) {
     EXPECT_FALSE(check_framing(head(headers)).ok()) << headers;
   }
+  EXPECT_FALSE(check_framing("\r\n\n").ok()) << "no request line";
   EXPECT_FALSE(check_framing("GET / HTTP/1.1\r\n\r\n").ok()) << "no Host";
   EXPECT_FALSE(check_framing("GET / HTTP/1.1\nHost: a\n\n").ok()) << "bare LF";
 }

@@ -89,7 +89,7 @@ void post_reply(const std::shared_ptr<Exchange>& exchange, HttpReply reply) {
 }
 
 Status check_model(const ServerContext& context, const json::object& request) {
-  const std::optional<std::string> name = RequestFields(request).text("model");
+  const std::optional<std::string> name = RequestFields(request, kChat).text("model");
   if (!context.options.strict_model_name || !name || *name == context.options.model_id) {
     return Ok{};
   }

@@ -183,7 +183,7 @@ uint64_t random_seed() {
 
 Result<GenerationSettings> read_settings(const json::object& request, Endpoint endpoint,
                                          const SettingsContext& context) {
-  const RequestFields fields(request);
+  const RequestFields fields(request, endpoint);
   GenerationSettings settings;
   TRY_STATUS(read_sampling(fields, context.tokenizer.vocab_size(), settings.sampling));
   TRY_STATUS(read_counts(fields, settings));

@@ -1,6 +1,7 @@
 #include "server/http_server.h"
 
 #include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -67,6 +68,8 @@ struct HttpServer::Impl {
   const HttpServerOptions options;
   ConnectionContext context;
   const std::shared_ptr<asio::io_context> io = std::make_shared<asio::io_context>();
+  // The threads stay until the end, whether or not there is something to do.
+  asio::executor_work_guard<asio::io_context::executor_type> work{io->get_executor()};
   tcp::acceptor acceptor{asio::make_strand(*io)};
   asio::steady_timer retry{acceptor.get_executor()};
   std::vector<std::thread> threads;
@@ -158,7 +161,11 @@ HttpServer::~HttpServer() {
   impl_->stop();
   for (const auto& connection : impl_->registry->open()) connection->drop();
   // With all sockets closed the threads run out of work.
+  impl_->work.reset();
   for (std::thread& thread : impl_->threads) thread.join();
+  // What was posted too late for them holds connections.
+  impl_->io->restart();
+  impl_->io->poll();
 }
 
 uint16_t HttpServer::port() const { return impl_->endpoint.port(); }

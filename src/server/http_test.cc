@@ -348,6 +348,19 @@ TEST(Http, AClientThatLeavesCancelsItsRequest) {  // kv-leak-on-abort, shut-sigp
   EXPECT_EQ(server.post(kChatPath, chat_body()).status, 200);
 }
 
+TEST(Http, AClientThatLeavesAfterItsAnswerHasNotLeftEarly) {
+  TestServer server;
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(server.get("/health").status, 200);
+    EXPECT_EQ(server.post(kChatPath, chat_body()).status, 200);
+  }
+  const ClientReply metrics = server.get("/metrics");
+  const size_t at = metrics.body.find("\nwinnow_http_clients_left_total");
+  ASSERT_NE(at, std::string::npos);
+  const size_t end = metrics.body.find('\n', at + 1);
+  EXPECT_TRUE(metrics.body.substr(at, end - at).ends_with("} 0"));
+}
+
 TEST(Http, AQueuedRequestIsCancelledToo) {
   TestServer server;
   server.service().set_max_running(1);

@@ -84,6 +84,12 @@ constexpr FieldRule kRules[] = {
     {"tokens", kTokenize, kIntegers, 0, 1e7, "required"},
 };
 
+bool knows(Endpoint endpoint, std::string_view name) {
+  return std::any_of(std::begin(kRules), std::end(kRules), [&](const FieldRule& rule) {
+    return rule.name == name && (rule.endpoints & endpoint) != 0;
+  });
+}
+
 std::string number_text(double value) {
   char text[32];
   const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
@@ -201,7 +207,8 @@ Status check_fields(const json::object& request, Endpoint endpoint) {
 
 const json::value* RequestFields::find(std::string_view name) const {
   const json::value* value = request_.if_contains(name);
-  return value == nullptr || value->is_null() ? nullptr : value;
+  if (value == nullptr || value->is_null()) return nullptr;
+  return endpoint_ && !knows(*endpoint_, name) ? nullptr : value;
 }
 
 std::optional<bool> RequestFields::flag(std::string_view name) const {

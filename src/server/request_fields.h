@@ -52,7 +52,12 @@ Status check_fields(const boost::json::object& request, Endpoint endpoint);
 // Reads fields that check_fields has passed.
 class RequestFields {
  public:
-  // `request` must outlive this.
+  // `request` must outlive this. Fields that `endpoint` does not know, and has not checked, are
+  // absent.
+  RequestFields(const boost::json::object& request, Endpoint endpoint)
+      : request_(request), endpoint_(endpoint) {}
+  // Of an object within a request: nothing was checked, so only find(), object() and list() may be
+  // used.
   explicit RequestFields(const boost::json::object& request) : request_(request) {}
 
   // None if absent or null.
@@ -68,6 +73,7 @@ class RequestFields {
 
  private:
   const boost::json::object& request_;
+  std::optional<Endpoint> endpoint_ = {};
 };
 
 // The whole number that `value` is, 1.0 included; none for anything else or beyond 64 bits.

@@ -164,7 +164,7 @@ json::object chat_form(const RequestFields& fields, const json::array& tools) {
 
 Result<ChatRequest> read_response_request(const json::object& request,
                                           const SettingsContext& context) {
-  const RequestFields fields(request);
+  const RequestFields fields(request, kResponses);
   if (fields.text("previous_response_id")) {
     return fail(ErrorCode::kUnsupported,
                 "previous_response_id: expected none, since responses are not stored, found one");

@@ -173,6 +173,14 @@ TEST(Responses, AnErrorInTheMiddleIsAFailedResponse) {
   EXPECT_EQ(events.back().data.at("response").at("error").at("code"), "numerical");
 }
 
+TEST(Responses, FieldsOfOtherEndpointsAreUnknown) {
+  TestServer server;
+  const json::object body{{"input", "Hi"}, {"n", 1000000}, {"best_of", "many"},
+                          {"stop", 5},     {"echo", 1},    {"logit_bias", "none"}};
+  EXPECT_EQ(server.post(kPath, body).status, 200);
+  EXPECT_EQ(server.service().num_submitted(), 1U);
+}
+
 TEST(Responses, WhatIsNotSupportedIsRefused) {
   TestServer server;
   for (const json::object& body :

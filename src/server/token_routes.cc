@@ -24,8 +24,8 @@ void answer(const std::shared_ptr<Exchange>& exchange, const Result<json::value>
 }
 
 Result<std::vector<TokenId>> conversation_ids(const ServerContext& context,
-                                              const json::object& request) {
-  TRY(const ChatRequest chat, read_chat_prompt(request));
+                                              const json::object& request, Endpoint endpoint) {
+  TRY(const ChatRequest chat, read_chat_prompt(request, endpoint));
   TRY(const RenderedText rendered, render_conversation(context, chat));
   return context.chat->encode(rendered);
 }
@@ -33,9 +33,9 @@ Result<std::vector<TokenId>> conversation_ids(const ServerContext& context,
 // `prompt` and `messages` are vLLM's names, `content` is llama-server's.
 Result<std::vector<TokenId>> ids_to_tokenize(const ServerContext& context,
                                              const json::object& request) {
-  const RequestFields fields(request);
+  const RequestFields fields(request, kTokenize);
   if (fields.list("messages") != nullptr) {
-    return conversation_ids(context, request);
+    return conversation_ids(context, request, kTokenize);
   }
   if (const std::optional<std::string> content = fields.text("content")) {
     if (!fields.flag("parse_special").value_or(true)) return context.tokenizer.encode(*content);
@@ -55,7 +55,7 @@ Result<json::value> tokenized(const ServerContext& context, const json::object& 
   TRY_STATUS(check_fields(request, kTokenize));
   TRY_STATUS(check_model(context, request));
   TRY(const std::vector<TokenId> ids, ids_to_tokenize(context, request));
-  const RequestFields fields(request);
+  const RequestFields fields(request, kTokenize);
   json::object body;
   if (fields.flag("with_pieces").value_or(false)) {
     json::array pieces;
@@ -79,7 +79,7 @@ Result<json::value> tokenized(const ServerContext& context, const json::object& 
 
 Result<json::value> detokenized(const ServerContext& context, const json::object& request) {
   TRY_STATUS(check_fields(request, kTokenize));
-  const RequestFields fields(request);
+  const RequestFields fields(request, kTokenize);
   if (fields.list("tokens") == nullptr) {
     return fail(ErrorCode::kInvalidArgument, "tokens: expected a list of token ids, found none");
   }
@@ -97,7 +97,7 @@ Result<std::vector<TokenId>> rendered_chat(const ServerContext& context,
                                            const json::object& request) {
   TRY_STATUS(check_fields(request, kChat));
   TRY_STATUS(check_model(context, request));
-  return conversation_ids(context, request);
+  return conversation_ids(context, request, kChat);
 }
 
 json::object rendered_json(const ServerContext& context, const std::vector<TokenId>& ids) {
