@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "base/escape.h"
 #include "server/error_map.h"
 #include "server/generation_routes.h"
 #include "server/openai_types.h"
@@ -113,6 +114,9 @@ void Api::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
   const Route* route = find_route(request.head.path);
   if (route == nullptr) return exchange->reply(refusal(404, "there is no such path"));
   if (route->method == "POST") return answer_post(*route, std::move(request), std::move(exchange));
+  if (route->id == RouteId::kSelectionMap) {
+    return answer_map(std::move(request.head), std::move(exchange));
+  }
   exchange->reply(answer_get(*route, request.head));
 }
 
@@ -149,6 +153,26 @@ HttpReply Api::metrics_reply() const {
   const HttpCounts counts = http == nullptr ? HttpCounts{} : http->counts();
   return {.content_type = Metrics::kContentType,
           .body = context_.metrics.text(context_.service.status(), counts)};
+}
+
+HttpReply Api::map_reply(const HttpHead& head) const {
+  constexpr std::string_view kName = "request=";
+  const std::string_view query = head.query;
+  const std::string_view id = query.starts_with(kName) ? query.substr(kName.size()) : "";
+  const auto record = context_.maps.find(id, options_.keys.tenant(head).value_or(""));
+  if (record == nullptr) {
+    return error_reply(error_form(404),
+                       "request: expected the id of one of the last sparse answers that were asked "
+                       "for with \"record_map\": true, found '" +
+                           escaped(id, 80) + "'");
+  }
+  return {.body = selection_json(*record, context_.tokenizer)};
+}
+
+void Api::answer_map(HttpHead head, std::shared_ptr<Exchange> exchange) {
+  workers_.add([this, head = std::move(head), exchange = std::move(exchange)] {
+    post_reply(exchange, map_reply(head));
+  });
 }
 
 void Api::answer_post(const Route& route, HttpRequest request, std::shared_ptr<Exchange> exchange) {

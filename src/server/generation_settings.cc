@@ -115,7 +115,7 @@ Status read_attention(const RequestFields& fields, const AttentionDefaults& defa
   return Ok{};
 }
 
-Status read_stream(const RequestFields& fields, double ping_interval_s,
+Status read_stream(const RequestFields& fields, Endpoint endpoint, double ping_interval_s,
                    GenerationSettings& settings) {
   settings.stream = fields.flag("stream").value_or(false);
   if (const json::object* object = fields.object("stream_options")) {
@@ -134,6 +134,7 @@ Status read_stream(const RequestFields& fields, double ping_interval_s,
   settings.return_progress = fields.flag("return_progress").value_or(false);
   settings.timings_per_token = fields.flag("timings_per_token").value_or(false);
   settings.return_token_ids = fields.flag("return_token_ids").value_or(false);
+  settings.record_map = endpoint == kChat && fields.flag("record_map").value_or(false);
   settings.ping_interval_s =
       fields.number("sse_ping_interval").value_or(static_cast<float>(ping_interval_s));
   return Ok{};
@@ -192,7 +193,7 @@ Result<GenerationSettings> read_settings(const json::object& request, Endpoint e
   TRY_STATUS(read_ends(fields, context.tokenizer, settings));
   TRY_STATUS(read_logprobs(fields, endpoint, settings));
   TRY_STATUS(read_attention(fields, context.attention, settings));
-  TRY_STATUS(read_stream(fields, context.ping_interval_s, settings));
+  TRY_STATUS(read_stream(fields, endpoint, context.ping_interval_s, settings));
   settings.include_stop = fields.flag("include_stop_str_in_output").value_or(false);
   settings.cache_prompt = fields.flag("cache_prompt").value_or(true);
   settings.cache_scope = scope_of(fields);

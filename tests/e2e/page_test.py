@@ -40,12 +40,12 @@ def setUpModule():
 
 
 class PageTest(unittest.TestCase):
-    FLAGS = ()
+    FLAGS = ("--attention", "dense")  # no profile is made, which takes long
     browser = None
 
     @classmethod
     def setUpClass(cls):
-        cls.server = Server("-m", model("smollm2-135m-instruct-q4_1.gguf"), "--quiet", "--attention", "dense", *cls.FLAGS)
+        cls.server = Server("-m", model("smollm2-135m-instruct-q4_1.gguf"), "--quiet", *cls.FLAGS)
         cls.addClassCleanup(cls.server.close)
 
     def setUp(self):
@@ -283,8 +283,43 @@ class Looks(PageTest):
         self.check_is_quiet()
 
 
+class BlockMap(PageTest):
+    FLAGS = ("--attention", "sparse", "--sparse-profile", "none")
+
+    def test_a_sparse_answer_shows_what_was_kept(self):
+        browser = self.browser
+        self.wait_for_model()
+        self.set(temperature="0", max="2")
+        self.assertTrue(browser.value("document.querySelector('#map').hidden"))
+        self.add_document("garden.txt", "".join(f"Bed {i} holds {'marigolds' if i % 3 else 'roses and thyme'}. " for i in range(150)))
+        self.ask("What grows in bed 7?")
+        browser.wait(ENDED)
+        self.assertRegex(browser.value(f"{LAST}.querySelector('.numbers').innerText"), r"\d+ % of the attention kept")
+        self.assertEqual(browser.value("performance.getEntriesByType('resource').filter((entry) => entry.name.includes('winnow/map')).length"), 0)
+        browser.click("#map summary")
+        browser.wait("document.querySelector('#map-share').textContent.includes('kept where it was sparse')")
+        self.assertGreater(browser.value("document.querySelectorAll('#map-layer option').length"), 1)
+        drawn = "(() => { const c = document.querySelector('#map-canvas'); return c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter((x, i) => i % 4 === 3 && x).length; })()"
+        self.assertGreater(browser.value(drawn), 100)
+        text = browser.value("document.querySelector('#map-text').textContent")
+        self.assertRegex(text, r"^Tokens [\d\u202f]+ to [\d\u202f]+ on tokens 0 to \d+: ")
+        self.assertIn("garden.txt", text)  # the prompt's first tokens
+        browser.script("document.querySelector('#map-canvas').focus();")
+        browser.press("\ue014")
+        self.assertNotEqual(browser.value("document.querySelector('#map-text').textContent"), text)
+        self.assertEqual(browser.role("#map-canvas")[0], "image")
+        self.picture("10-block-map")
+        self.show(PHONE, dark=True)
+        browser.wait(f"innerWidth === {PHONE[0]}")
+        self.assertEqual(browser.value("document.documentElement.scrollWidth"), PHONE[0])
+        self.picture("10-block-map-phone")
+        browser.click("#new-chat")
+        self.assertTrue(browser.value("document.querySelector('#map').hidden"))
+        self.check_is_quiet()
+
+
 class WithAKey(PageTest):
-    FLAGS = ("--api-key", "open-sesame")
+    FLAGS = (*PageTest.FLAGS, "--api-key", "open-sesame")
 
     def test_a_key_is_asked_for_and_used(self):
         browser = self.browser
