@@ -130,10 +130,10 @@ std::vector<double> IsolationResult::gaps_before_ms() const {
 
 std::vector<double> IsolationResult::gaps_during_ms() const {
   constexpr double kAlways = std::numeric_limits<double>::infinity();
-  if (!beside || beside->chunk_s.empty()) return {};
-  return gaps_in(
-      streams,
-      {.from = steady_s, .end = beside->chunk_s.front(), .begin = beside->sent_s, .to = kAlways});
+  if (!beside) return {};
+  const double end =
+      beside->chunk_s.empty() ? beside->ended_s.value_or(kAlways) : beside->chunk_s.front();
+  return gaps_in(streams, {.from = steady_s, .end = end, .begin = beside->sent_s, .to = kAlways});
 }
 
 int64_t IsolationResult::num_ended_early() const {

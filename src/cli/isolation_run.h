@@ -37,7 +37,7 @@ struct IsolationResult {
 
   // Gaps of the streams between two of their tokens, in milliseconds. Before: within the time from
   // steady_s to the long prompt. During: those with a part of the time from then to its first
-  // token.
+  // token, or to its end without one.
   std::vector<double> gaps_before_ms() const;
   std::vector<double> gaps_during_ms() const;
   // Streams that ended before the long prompt's first token.

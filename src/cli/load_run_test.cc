@@ -226,6 +226,9 @@ TEST(IsolationRun, GapsBelongToTheTimesTheyOverlap) {
   result.beside = RequestRecord{.sent_s = 3, .chunk_s = {6}};
   EXPECT_EQ(result.gaps_before_ms(), (std::vector<double>{1000, 500, 1750}));
   EXPECT_EQ(result.gaps_during_ms(), (std::vector<double>{1500, 3000, 6250}));
+  // Cut short by Ctrl+C.
+  result.beside = RequestRecord{.sent_s = 3, .ended_s = 3.5};
+  EXPECT_EQ(result.gaps_during_ms(), (std::vector<double>{1500, 6250}));
 }
 
 }  // namespace
