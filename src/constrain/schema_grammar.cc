@@ -23,6 +23,9 @@
 namespace winnow {
 namespace {
 
+// A part of a path: paths are kept with every rule, and only their beginning is ever shown.
+std::string shortened(std::string_view name) { return std::string(name.substr(0, 80)); }
+
 namespace json = boost::json;
 
 constexpr std::array<std::string_view, 7> kTypes = {"object",  "array",   "string", "number",
@@ -581,9 +584,6 @@ Result<StateId> SchemaCompiler::object(const Object& schema, const std::string& 
   if (is_any) return builder_.call(rules_.any_object(), builder_.done());
   return builder_.literal("{", rules_.line_blank(members(properties, additional)));
 }
-
-// A part of a path: paths are kept with every rule, and only their beginning is ever shown.
-std::string shortened(std::string_view name) { return std::string(name.substr(0, 80)); }
 
 }  // namespace
 
