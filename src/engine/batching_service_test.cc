@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 #include <random>
 #include <semaphore>
 #include <stdexcept>
@@ -194,22 +195,60 @@ TEST(BatchingService, AnswersSurviveHavingTheirPagesTaken) {
   }
 }
 
+// A point that the engine reaches and passes only when the test lets it.
+class Gate {
+ public:
+  void reach() {
+    if (passed_) return;
+    reached_.set_value();
+    opened_.get_future().wait();
+    passed_ = true;
+  }
+  void wait_until_reached() { reached_.get_future().wait(); }
+  void open() { opened_.set_value(); }
+
+ private:
+  std::promise<void> reached_;
+  std::promise<void> opened_;
+  bool passed_ = false;
+};
+
 TEST(BatchingService, CancelledRequestsEndOnceAndLeaveNothingBehind) {
   std::mt19937 random(17);
   const auto service = service_with({.engine = {.chunk_tokens = 128, .context_tokens = 512}});
-  Running bystander = start(*service, {.prompt = random_tokens(random, 60), .max_new_tokens = 200});
-  for (size_t after : {0, 1, 3}) {
-    Running run = start(*service, {.prompt = random_tokens(random, 450), .max_new_tokens = 60});
-    run.listener->wait_for_chunks(after);
-    service->cancel(run.id);
-    const RequestEnd end = run.listener->wait_for_end();
+  const std::vector<TokenId> prompt = random_tokens(random, 60);
+  Gate before_any;
+  const auto bystander = std::make_shared<RecordingListener>([&](const ScoredToken&) {
+    before_any.reach();
+    return true;
+  });
+  ASSERT_TRUE(service->submit({.prompt = prompt, .max_new_tokens = 200}, bystander).ok());
+  const auto cancel_at = [&](const std::shared_ptr<RecordingListener>& listener, Gate& gate) {
+    const auto id =
+        service->submit({.prompt = random_tokens(random, 450), .max_new_tokens = 60}, listener);
+    ASSERT_TRUE(id.ok());
+    gate.wait_until_reached();
+    service->cancel(*id);
+    gate.open();
+    const RequestEnd end = listener->wait_for_end();
     EXPECT_EQ(end.finish, FinishReason::kCancelled);
-    EXPECT_LT(end.generated_tokens, 60);
-    service->cancel(run.id);
-    EXPECT_EQ(run.listener->num_ends(), 1);
-  }
-  EXPECT_EQ(bystander.listener->wait_for_end().finish, FinishReason::kMaxTokens);
-  EXPECT_EQ(bystander.listener->ids(), answer_alone(bystander.prompt, {.max_new_tokens = 200}));
+    EXPECT_LE(end.generated_tokens, 1);
+    service->cancel(*id);
+    EXPECT_EQ(listener->num_ends(), 1);
+  };
+  cancel_at(std::make_shared<RecordingListener>(), before_any);
+  Gate after_chunk;
+  cancel_at(std::make_shared<RecordingListener>(std::function<bool(const ScoredToken&)>(),
+                                                [&] { after_chunk.reach(); }),
+            after_chunk);
+  Gate after_token;
+  cancel_at(std::make_shared<RecordingListener>([&](const ScoredToken&) {
+              after_token.reach();
+              return true;
+            }),
+            after_token);
+  EXPECT_EQ(bystander->wait_for_end().finish, FinishReason::kMaxTokens);
+  EXPECT_EQ(bystander->ids(), answer_alone(prompt, {.max_new_tokens = 200}));
   const ServiceStatus idle = wait_until_idle(*service);
   EXPECT_EQ(idle.pages.cached + idle.pages.free, idle.pages.total);
   EXPECT_EQ(idle.seconds_in_step, 0);

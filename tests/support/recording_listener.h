@@ -13,13 +13,16 @@ namespace winnow::test {
 class RecordingListener final : public GenerationListener {
  public:
   // `on_token_hook` decides whether the answer goes on.
-  explicit RecordingListener(std::function<bool(const ScoredToken&)> on_token_hook = {})
-      : on_token_hook_(std::move(on_token_hook)) {}
+  explicit RecordingListener(std::function<bool(const ScoredToken&)> on_token_hook = {},
+                             std::function<void()> on_prefill_hook = {})
+      : on_token_hook_(std::move(on_token_hook)), on_prefill_hook_(std::move(on_prefill_hook)) {}
 
   void on_prefill(const PrefillProgress& progress) override {
-    const std::lock_guard lock(mutex_);
-    progress_.push_back(progress);
-    changed_.notify_all();
+    {
+      const std::lock_guard lock(mutex_);
+      progress_.push_back(progress);
+    }
+    if (on_prefill_hook_) on_prefill_hook_();
   }
   void on_prompt_scores(std::span<const ScoredToken> tokens) override {
     const std::lock_guard lock(mutex_);
@@ -40,10 +43,6 @@ class RecordingListener final : public GenerationListener {
     changed_.notify_all();
   }
 
-  void wait_for_chunks(size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return progress_.size() >= count || end_; });
-  }
   void wait_for_tokens(size_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return tokens_.size() >= count || end_; });
@@ -66,6 +65,7 @@ class RecordingListener final : public GenerationListener {
 
  private:
   std::function<bool(const ScoredToken&)> on_token_hook_;
+  std::function<void()> on_prefill_hook_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<PrefillProgress> progress_;
