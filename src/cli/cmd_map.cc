@@ -13,6 +13,7 @@
 #include "cli/prompt_reading.h"
 #include "cli/selection_html.h"
 #include "cli/selection_svg.h"
+#include "server/selection_maps.h"
 
 namespace winnow {
 namespace {
@@ -78,17 +79,6 @@ Status check_heads(const MapFlags& flags, const ModelConfig& config) {
   };
   TRY_STATUS(check_one("--layer", flags.layer_idx, num_layers));
   return check_one("--head", flags.head, num_heads);
-}
-
-// The text of each cell of a side.
-std::vector<std::string> cell_texts(const SelectionMap& map, const Tokenizer& tokenizer,
-                                    std::span<const TokenId> ids) {
-  std::vector<std::string> texts;
-  for (size_t begin = 0; begin < ids.size(); begin += static_cast<size_t>(map.cell_tokens())) {
-    const size_t count = std::min(static_cast<size_t>(map.cell_tokens()), ids.size() - begin);
-    texts.push_back(tokenizer.decode(ids.subspan(begin, count), true));
-  }
-  return texts;
 }
 
 }  // namespace

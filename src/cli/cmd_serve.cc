@@ -197,6 +197,7 @@ Result<ExitCode> cmd_serve(Arguments args, Console& console) {
   TRY(const LoadedModel loaded, open_model(flags.model, console));
   TRY(const std::optional<ChatPrompt> chat, chat_prompt_of(loaded));
   Metrics metrics(options.model_id, loaded.model->config().context_tokens);
+  SelectionMaps maps;
   TRY(const auto service,
       create_generation_service(
           flags.model, flags.engine, flags.attention, loaded,
@@ -206,6 +207,7 @@ Result<ExitCode> cmd_serve(Arguments args, Console& console) {
                               .tokenizer = *loaded.tokenizer,
                               .chat = chat ? &*chat : nullptr,
                               .metrics = metrics,
+                              .maps = maps,
                               .shaper = shaper,
                               .options = options,
                               .started = static_cast<int64_t>(std::time(nullptr))};

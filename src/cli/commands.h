@@ -31,6 +31,7 @@ Result<ExitCode> cmd_serve(Arguments args, Console& console);
 Result<ExitCode> cmd_bench(Arguments args, Console& console);
 Result<ExitCode> cmd_bench_attention(Arguments args, Console& console);
 Result<ExitCode> cmd_bench_peak(Arguments args, Console& console);
+Result<ExitCode> cmd_bench_serve(Arguments args, Console& console);
 Result<ExitCode> cmd_version(Arguments args, Console& console);
 
 // Whether the verb is to go on: false after its help was asked for and printed.

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "cli/formatted.h"
-#include "cli/markup.h"
+#include "cli/plot_shapes.h"
 
 namespace winnow {
 namespace {
@@ -16,19 +16,6 @@ constexpr double kLeft = 76;
 constexpr double kRight = 28;
 constexpr double kTop = 52;
 constexpr double kBottom = 58;
-constexpr size_t kNumColors = 4;
-
-// Light, then dark. The colours of the curves can be told apart by people who confuse red and
-// green.
-constexpr const char* kStyle =
-    "<style>\n"
-    "text{font:13px system-ui,sans-serif;fill:#222}.page{fill:#fff}.grid{stroke:#ddd}\n"
-    ".axis{stroke:#555}.c0{color:#0072b2}.c1{color:#d55e00}.c2{color:#007a55}.c3{color:#a2478a}\n"
-    "polyline{fill:none;stroke:currentColor;stroke-width:2}circle{fill:currentColor}\n"
-    ".small{font-size:11px}.title{font-size:15px;font-weight:600}\n"
-    "@media(prefers-color-scheme:dark){text{fill:#ddd}.page{fill:#14171c}.grid{stroke:#333a44}\n"
-    ".axis{stroke:#aaa}.c0{color:#56b4e9}.c1{color:#f28e4b}.c2{color:#3ecf9b}.c3{color:#e08fc8}}\n"
-    "</style>\n";
 
 // Where numbers lie on the picture.
 struct Scales {
@@ -62,25 +49,14 @@ struct Scales {
   }
 };
 
-std::string line(double x1, double y1, double x2, double y2, const char* kind) {
-  return formatted(R"(<line class="%s" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/>)", kind, x1, y1,
-                   x2, y2) +
-         "\n";
-}
-
-std::string text_at(double x, double y, const char* attributes, const std::string& text) {
-  return formatted("<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, attributes) + markup_text(text) +
-         "</text>\n";
-}
-
 std::string grid(const Scales& scales) {
   std::string svg;
   const double bottom = kHeight - kBottom;
   const double step = scales.x_end > 0.55 ? 0.1 : 0.05;
   for (int i = 0; i * step <= scales.x_end + 1e-9; ++i) {
     const double x = scales.x(i * step);
-    svg += line(x, kTop, x, bottom, "grid");
-    svg += text_at(x, bottom + 18, R"(text-anchor="middle")", formatted("%g", i * step));
+    svg += plot_line(x, kTop, x, bottom, "grid");
+    svg += plot_text(x, bottom + 18, R"(text-anchor="middle")", formatted("%g", i * step));
   }
   const bool few_decades = scales.last_decade - scales.first_decade <= 2;
   for (int decade = scales.first_decade; decade <= scales.last_decade; ++decade) {
@@ -89,16 +65,16 @@ std::string grid(const Scales& scales) {
       const bool labelled = digit == 1 || (few_decades && (digit == 2 || digit == 5));
       if (!labelled) continue;
       const double y = scales.y(value);
-      svg += line(kLeft, y, kWidth - kRight, y, "grid");
-      svg += text_at(kLeft - 8, y + 4, R"(text-anchor="end")", formatted("%g", value));
+      svg += plot_line(kLeft, y, kWidth - kRight, y, "grid");
+      svg += plot_text(kLeft - 8, y + 4, R"(text-anchor="end")", formatted("%g", value));
     }
   }
-  svg += line(kLeft, bottom, kWidth - kRight, bottom, "axis");
-  return svg + line(kLeft, kTop, kLeft, bottom, "axis");
+  svg += plot_line(kLeft, bottom, kWidth - kRight, bottom, "axis");
+  return svg + plot_line(kLeft, kTop, kLeft, bottom, "axis");
 }
 
 std::string curve_shapes(const Scales& scales, const Curve& curve, size_t idx) {
-  std::string svg = formatted("<g class=\"c%zu\">\n<polyline points=\"", idx % kNumColors);
+  std::string svg = formatted("<g class=\"c%zu\">\n<polyline points=\"", idx % kNumPlotColors);
   for (const CurvePoint& point : curve.points) {
     svg += formatted("%.1f,%.1f ", scales.x(point.x), scales.y(point.y));
   }
@@ -109,13 +85,13 @@ std::string curve_shapes(const Scales& scales, const Curve& curve, size_t idx) {
     svg += formatted("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n", x, y);
     // To the right, where a falling curve leaves room; at the picture's edge to the left.
     svg += x < kWidth - kRight - 40
-               ? text_at(x + 7, y - 6, R"(class="small")", point.label)
-               : text_at(x - 7, y + 14, R"(class="small" text-anchor="end")", point.label);
+               ? plot_text(x + 7, y - 6, R"(class="small")", point.label)
+               : plot_text(x - 7, y + 14, R"(class="small" text-anchor="end")", point.label);
   }
   const double key_y = kTop + 16 + 20 * static_cast<double>(idx);
   const double key_x = kWidth - kRight - 110;
   svg += formatted("<polyline points=\"%.1f,%.1f %.1f,%.1f\"/>\n", key_x, key_y, key_x + 28, key_y);
-  svg += text_at(key_x + 36, key_y + 4, "", curve.name);
+  svg += plot_text(key_x + 36, key_y + 4, "", curve.name);
   return svg + "</g>\n";
 }
 
@@ -123,21 +99,16 @@ std::string curve_shapes(const Scales& scales, const Curve& curve, size_t idx) {
 
 std::string curve_svg(const CurvePlot& plot) {
   const Scales scales(plot.curves);
-  std::string svg = formatted(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" width=\"%g\" "
-      "height=\"%g\">\n",
-      kWidth, kHeight, kWidth, kHeight);
-  svg += kStyle;
-  svg += "<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n";
+  std::string svg = plot_begin(kWidth, kHeight);
   svg += grid(scales);
-  svg += text_at(kWidth / 2, 28, R"(class="title" text-anchor="middle")", plot.title);
-  svg +=
-      text_at((kLeft + kWidth - kRight) / 2, kHeight - 16, R"(text-anchor="middle")", plot.x_label);
+  svg += plot_text(kWidth / 2, 28, R"(class="title" text-anchor="middle")", plot.title);
+  svg += plot_text((kLeft + kWidth - kRight) / 2, kHeight - 16, R"(text-anchor="middle")",
+                   plot.x_label);
   const double middle = (kTop + kHeight - kBottom) / 2;
   svg +=
-      text_at(18, middle,
-              formatted("text-anchor=\"middle\" transform=\"rotate(-90 18 %g)\"", middle).c_str(),
-              plot.y_label);
+      plot_text(18, middle,
+                formatted("text-anchor=\"middle\" transform=\"rotate(-90 18 %g)\"", middle).c_str(),
+                plot.y_label);
   for (size_t i = 0; i < plot.curves.size(); ++i) svg += curve_shapes(scales, plot.curves[i], i);
   return svg + "</svg>\n";
 }

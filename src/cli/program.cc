@@ -35,6 +35,7 @@ constexpr std::array kVerbs = {
     Verb{"eval ruler", "RULER's synthetic tasks, dense and sparse", cmd_eval_ruler},
     Verb{"bench attention", "measure the attention operator", cmd_bench_attention},
     Verb{"bench peak", "measure the machine itself", cmd_bench_peak},
+    Verb{"bench serve", "measure a server under load", cmd_bench_serve},
     Verb{"bench", "measure prompt and answer speed", cmd_bench},
     Verb{"version", "print version, instruction sets and threads", cmd_version},
 };

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/selection_map.h"
+#include "attention/selection_map.h"
 
 namespace winnow {
 

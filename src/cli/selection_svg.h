@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cli/selection_map.h"
+#include "attention/selection_map.h"
 
 namespace winnow {
 

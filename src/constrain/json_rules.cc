@@ -169,8 +169,11 @@ StateId JsonRules::string_except(const std::vector<std::string>& names, StateId 
       const auto [child, is_new] = nodes[node].children.try_emplace(code, nodes.size());
       node = child->second;
       if (is_new) nodes.emplace_back();
+      if (nodes.size() > static_cast<size_t>(kMaxGrammarStates)) break;
     }
     nodes[node].is_name = true;
+    // finish() will refuse it.
+    if (nodes.size() > static_cast<size_t>(kMaxGrammarStates)) break;
   }
   const StateId close = builder_.literal("\"", next);
   const StateId free = builder_.repeat_plain(plain_character(), 0, kEndless, close);

@@ -72,6 +72,9 @@ bool has_type(const json::value& value, std::string_view type) {
   return false;
 }
 
+// A part of a path: paths are kept with every rule, and only their beginning is ever shown.
+std::string shortened(std::string_view name) { return std::string(name.substr(0, 80)); }
+
 // Turns schemas into rules one after the other: a schema within another is a call of a rule that is
 // defined later, so nothing recurses.
 class SchemaCompiler {
@@ -513,7 +516,7 @@ Result<std::vector<SchemaCompiler::Property>> SchemaCompiler::properties_of(
     const json::object* named = given->if_object();
     if (named == nullptr) return wrong(path, "properties", "an object of schemas");
     for (const auto& [name, property] : *named) {
-      const std::string place = path + "/properties/" + std::string(name);
+      const std::string place = path + "/properties/" + shortened(name);
       index.emplace(name, properties.size());
       properties.push_back({std::string(name), rule_of(property, place)});
     }

@@ -43,7 +43,7 @@ struct BatchRequest {
   int64_t generated_tokens = 0;
   int64_t cached_tokens = 0;
   int64_t processed_tokens = 0;  // of the prompt
-  int64_t scored_tokens = 1;     // prompt tokens whose scores are told; the first has none
+  int64_t scored_tokens = 0;     // prompt tokens whose scores are told; the first has none
   int32_t num_preemptions = 0;
 
   Stopwatch since_submit;

@@ -108,9 +108,8 @@ std::span<const float> allowed_logits(BatchRequest& request, std::span<const flo
   return request.adjusted_logits;
 }
 
-Result<ScoredToken> choose(BatchRequest& request, std::span<const float> logits,
-                           std::span<const float> allowed) {
-  TRY(const TokenId token, request.sampler.sample(allowed));
+Result<ScoredToken> choose(BatchRequest& request, std::span<const float> logits) {
+  TRY(const TokenId token, request.sampler.sample(allowed_logits(request, logits)));
   if (!request.request.score_tokens) return ScoredToken{.token = token};
   return RowSoftmax(logits).score(token, request.request.num_top_logprobs);
 }
@@ -122,8 +121,7 @@ void BatchRunner::score_rows(std::span<Part> parts, const LogitRows& rows) {
   struct Row {
     Part* part = nullptr;
     std::span<const float> logits;
-    std::span<const float> allowed = {};  // of a row whose token is wanted
-    ScoredToken* prompt_score = nullptr;  // of any other
+    ScoredToken* prompt_score = nullptr;  // null: a row whose token is wanted
     TokenId prompt_token = 0;
   };
   std::vector<Row> work;
@@ -134,9 +132,7 @@ void BatchRunner::score_rows(std::span<Part> parts, const LogitRows& rows) {
       const auto offset = static_cast<size_t>(row_idx - rows.row_idx) * vocab_size;
       Row row{.part = &part, .logits = {rows.values + offset, vocab_size}};
       const int64_t position = part.end() - part.num_logits + (row_idx - part.first_row);
-      if (position + 1 == part.end() && part.step->wants_token) {
-        row.allowed = allowed_logits(*part.request, row.logits);
-      } else {
+      if (position + 1 < part.end() || !part.step->wants_token) {
         row.prompt_score =
             &part.outcome->prompt_scores[static_cast<size_t>(position - part.step->begin)];
         row.prompt_token = part.sequence->tokens[static_cast<size_t>(position + 1)];
@@ -147,7 +143,7 @@ void BatchRunner::score_rows(std::span<Part> parts, const LogitRows& rows) {
   pool_.run(std::ssize(work), [&](int64_t i, int) {
     const Row& row = work[static_cast<size_t>(i)];
     if (row.prompt_score == nullptr) {
-      row.part->outcome->next = choose(*row.part->request, row.logits, row.allowed);
+      row.part->outcome->next = choose(*row.part->request, row.logits);
     } else {
       *row.prompt_score = RowSoftmax(row.logits)
                               .score(row.prompt_token, row.part->request->request.num_top_logprobs);

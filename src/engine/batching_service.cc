@@ -52,6 +52,11 @@ SchedulerLimits scheduler_limits(SchedulerLimits limits) {
   return limits;
 }
 
+uint64_t random_key() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
 class BatchingService final : public GenerationService {
  public:
   BatchingService(std::shared_ptr<const Model> model, const KernelTable& kernels,
@@ -126,7 +131,7 @@ BatchingService::BatchingService(std::shared_ptr<const Model> model, const Kerne
       options_(std::move(options)),
       cost_(model_->config()),
       runner_(*model_, kernels, options_.engine.num_threads, std::move(kv), options_.profile),
-      cache_(runner_.kv().pool(), std::random_device{}()),
+      cache_(runner_.kv().pool(), random_key()),
       scheduler_(scheduler_limits(options_.limits), runner_.kv().pool(), cache_),
       budget_(options_.engine.chunk_tokens, options_.step_target_s) {
   publish();
@@ -188,6 +193,11 @@ ServiceStatus BatchingService::status() const {
   status.num_waiting += num_unpublished_;
   status.seconds_in_step = busy_ ? busy_->seconds() : 0;
   status.failed = failed_;
+  for (const auto& request : inbox_.submitted) {
+    status.requests.push_back({.id = request->id,
+                               .prompt_tokens = request->prompt_tokens,
+                               .age_s = request->since_submit.seconds()});
+  }
   return status;
 }
 
@@ -332,9 +342,10 @@ bool BatchingService::take_outcome(BatchRequest& request, const SequenceStep& st
 void BatchingService::tell_prompt_scores(BatchRequest& request, const SequenceStep& step,
                                          std::vector<ScoredToken>& scores) {
   if (!request.request.score_prompt) return;
-  if (step.begin == 0 && request.scored_tokens == 1) {
+  if (request.scored_tokens == 0) {
     const ScoredToken first{.token = scheduler_.find(request.id)->tokens.front()};
     request.listener->on_prompt_scores({&first, 1});
+    request.scored_tokens = 1;
   }
   // After a preemption the same rows come again.
   const int64_t first_token = step.begin + 1;

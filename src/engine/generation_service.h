@@ -20,13 +20,14 @@
 
 namespace winnow {
 
-// Which tokens may come next: a grammar. Called on the engine's thread only.
+// Which tokens may come next: a grammar. Called by one thread after the other, beside those of
+// other requests.
 class TokenConstraint {
  public:
   virtual ~TokenConstraint() = default;
   // Sets the logits of tokens that may not come next to -inf; leaves at least one finite.
   virtual void mask(std::span<float> logits) = 0;
-  // `token` came, end tokens included. Requires that the mask allowed it.
+  // `token` came, and the answer goes on. Requires that the mask allowed it.
   virtual void accept(TokenId token) = 0;
 };
 

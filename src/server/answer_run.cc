@@ -101,7 +101,12 @@ void run_answer(GenerationService& service, const Tokenizer& tokenizer, Metrics&
           .include_stop = options.include_stop,
           .report_progress = options.report_progress,
           .shown_control_tokens = options.shown_control_tokens,
-          .on_ended = [&metrics](const RequestEnd& end) { metrics.on_end(end); },
+          .on_ended =
+              [&metrics, choice = static_cast<int32_t>(accepted.size()),
+               also = options.on_ended](const RequestEnd& end) {
+                metrics.on_end(end);
+                if (also) also(choice, end);
+              },
           .on_gap = [&metrics](double seconds) { metrics.on_gap(seconds); }};
       const auto stream =
           std::make_shared<AnswerStream>(tokenizer, std::move(stream_options), exchange, run);

@@ -2,6 +2,7 @@
 // its choices, what becomes of them, and their cancellation when the client leaves.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -35,6 +36,8 @@ struct AnswerRunOptions {
   bool include_stop = false;
   bool report_progress = false;
   std::vector<TokenId> shown_control_tokens = {};
+  // Called on the engine's thread when a choice ends; what it holds lives until then.
+  std::function<void(int32_t choice, const RequestEnd& end)> on_ended = {};
 };
 
 // Submits `requests`, one per choice, all or none, and lets `writer` answer. From any thread.

@@ -88,7 +88,11 @@ Result<AnswerShape> AnswerShaper::chat_shape(const json::object& request, std::s
 Result<AnswerShape> AnswerShaper::text_shape(const json::object& request,
                                              const GenerationSettings& settings) const {
   AnswerShape shape;
-  TRY_STATUS(add_grammar(request, settings, shape));
+  json::object form;
+  for (const char* field : {"response_format", "json_schema", "grammar"}) {
+    if (const json::value* given = request.if_contains(field)) form[field] = *given;
+  }
+  TRY_STATUS(add_grammar(form, settings, shape));
   return shape;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "base/escape.h"
 #include "server/error_map.h"
 #include "server/generation_routes.h"
 #include "server/openai_types.h"
@@ -57,6 +58,7 @@ PostRoute post_route(RouteId id) {
 void run_post(PostRoute route, const ServerContext& context, const std::string& body,
               const Caller& caller, const std::shared_ptr<Exchange>& exchange) {
   // Libraries throw where memory runs out; the request ends alone.
+  if (exchange->gone()) return;
   try {
     const Result<json::object> request = parse_json_object(body);
     if (!request.ok()) return post_reply(exchange, error_reply(request.error()));
@@ -90,6 +92,9 @@ std::optional<HttpReply> Api::refuse(const HttpHead& head) const {
     reply.headers.push_back({"Allow", allowed_methods(*route)});
     return reply;
   }
+  if (head.method == "POST" && !options_.cors.may_post(head)) {
+    return error_reply(error_form(403), "pages of this origin may not use the server");
+  }
   if (route->access == RouteAccess::kKey && !options_.keys.tenant(head)) {
     return error_reply(error_form(401), "expected a valid API key, as 'Authorization: Bearer KEY'");
   }
@@ -109,6 +114,9 @@ void Api::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
   const Route* route = find_route(request.head.path);
   if (route == nullptr) return exchange->reply(refusal(404, "there is no such path"));
   if (route->method == "POST") return answer_post(*route, std::move(request), std::move(exchange));
+  if (route->id == RouteId::kSelectionMap) {
+    return answer_map(std::move(request.head), std::move(exchange));
+  }
   exchange->reply(answer_get(*route, request.head));
 }
 
@@ -147,12 +155,40 @@ HttpReply Api::metrics_reply() const {
           .body = context_.metrics.text(context_.service.status(), counts)};
 }
 
+HttpReply Api::map_reply(const HttpHead& head) const {
+  constexpr std::string_view kName = "request=";
+  const std::string_view query = head.query;
+  const std::string_view id = query.starts_with(kName) ? query.substr(kName.size()) : "";
+  const auto record = context_.maps.find(id, options_.keys.tenant(head).value_or(""));
+  if (record == nullptr) {
+    return error_reply(error_form(404),
+                       "request: expected the id of one of the last sparse answers that were asked "
+                       "for with \"record_map\": true, found '" +
+                           escaped(id, 80) + "'");
+  }
+  return {.body = selection_json(*record, context_.tokenizer)};
+}
+
+void Api::answer_map(HttpHead head, std::shared_ptr<Exchange> exchange) {
+  constexpr int64_t kNumBytes = 0;  // a request without a body holds nothing to speak of
+  const bool taken = workers_.add(kNumBytes, [this, head = std::move(head), exchange] {
+    post_reply(exchange, map_reply(head));
+  });
+  if (!taken) {
+    exchange->reply(error_reply(fail(ErrorCode::kOverloaded, "too many requests wait to be read")));
+  }
+}
+
 void Api::answer_post(const Route& route, HttpRequest request, std::shared_ptr<Exchange> exchange) {
   const std::optional<std::string> tenant = options_.keys.tenant(request.head);
-  workers_.add(
-      [this, function = post_route(route.id), caller = Caller{tenant.value_or("")},
-       body = std::make_shared<const std::string>(std::move(request.body)),
-       exchange = std::move(exchange)] { run_post(function, context_, *body, caller, exchange); });
+  const auto num_bytes = static_cast<int64_t>(request.body.size());
+  const bool taken = workers_.add(
+      num_bytes, [this, function = post_route(route.id), caller = Caller{tenant.value_or("")},
+                  body = std::make_shared<const std::string>(std::move(request.body)),
+                  exchange] { run_post(function, context_, *body, caller, exchange); });
+  if (!taken) {
+    exchange->reply(error_reply(fail(ErrorCode::kOverloaded, "too many requests wait to be read")));
+  }
 }
 
 HttpReply Api::refusal(int status, std::string_view message) {

@@ -41,6 +41,8 @@ class Api final : public HttpHandler {
   std::optional<HttpReply> refuse(const HttpHead& head) const;
   HttpReply answer_get(const Route& route, const HttpHead& head) const;
   HttpReply metrics_reply() const;
+  HttpReply map_reply(const HttpHead& head) const;
+  void answer_map(HttpHead head, std::shared_ptr<Exchange> exchange);
   void answer_post(const Route& route, HttpRequest request, std::shared_ptr<Exchange> exchange);
 
   const ServerContext& context_;

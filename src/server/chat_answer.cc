@@ -94,8 +94,7 @@ class ChatStreamWriter final : public StreamWriter {
       send(exchange, chunk(one(choice_json(choice, delta_json(delta)))));
     }
     json::object entry = choice_json(choice, {});
-    entry["finish_reason"] =
-        state.called_tools ? std::string_view("tool_calls") : finish_reason(end.end);
+    entry["finish_reason"] = chat_finish_reason(end.end, state.called_tools);
     entry["stop_reason"] = stop_reason(end, tokenizer_);
     json::object last = chunk(one(std::move(entry)));
     last["timings"] = timings_json(end.end);
@@ -225,8 +224,7 @@ class ChatBodyWriter final : public AnswerWriter {
     entry["message"] = std::move(message);
     entry["logprobs"] = nullptr;
     if (settings_.logprobs) entry["logprobs"] = {{"content", choice.logprobs}};
-    entry["finish_reason"] =
-        choice.calls.empty() ? finish_reason(choice.end.end) : std::string_view("tool_calls");
+    entry["finish_reason"] = chat_finish_reason(choice.end.end, !choice.calls.empty());
     entry["stop_reason"] = stop_reason(choice.end, tokenizer_);
     if (settings_.return_token_ids) entry["token_ids"] = ids_json(choice.ids);
     return entry;

@@ -17,6 +17,8 @@ namespace {
 
 constexpr size_t kReadBytes = 16 << 10;
 constexpr double kLingerSeconds = 2;
+constexpr std::chrono::milliseconds kStallTime(500);
+constexpr size_t kMostUnsentBytes = size_t{64} << 20;
 
 std::chrono::nanoseconds as_duration(double seconds) {
   return std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9));
@@ -55,6 +57,7 @@ class ConnectionExchange final : public Exchange {
     if (connection_->closed_.load()) return;
     asio::post(connection_->socket_.get_executor(), std::move(task));
   }
+  bool gone() const override { return connection_->closed_.load(); }
   void add_header(std::string_view name, std::string_view value) override {
     if (current()) connection_->extra_headers_.push_back({std::string(name), std::string(value)});
   }
@@ -325,6 +328,15 @@ void Connection::begin(const HttpReply& head) {
 void Connection::send(std::string_view part) {
   if (part.empty() || head_only_) return;
   was_silent_ = false;
+  // One part may be large; a client that leaves it lying is told from one that has not had the
+  // time.
+  const size_t waiting = unsent_.size() + writing_.size() - written_;
+  const bool stalls = is_writing_ && Clock::now() - writing_since_ > kStallTime;
+  if ((stalls && waiting > static_cast<size_t>(context_.limits.max_unsent_bytes)) ||
+      waiting > kMostUnsentBytes) {
+    context_.timeouts.fetch_add(1);
+    return close();
+  }
   if (chunked_) {
     char size[24];
     std::snprintf(size, sizeof(size), "%zx\r\n", part.size());
@@ -333,11 +345,6 @@ void Connection::send(std::string_view part) {
     queue("\r\n");
   } else {
     queue(part);
-  }
-  const size_t waiting = unsent_.size() + writing_.size() - written_;
-  if (waiting > static_cast<size_t>(context_.limits.max_unsent_bytes)) {
-    context_.timeouts.fetch_add(1);
-    return close();
   }
   write();
 }
@@ -387,6 +394,7 @@ void Connection::write() {
     return;
   }
   is_writing_ = true;
+  writing_since_ = Clock::now();
   set_deadline(context_.limits.write_timeout_s);
   socket_.async_write_some(asio::buffer(writing_.data() + written_, writing_.size() - written_),
                            [self = shared_from_this()](const error_code& error, size_t num_bytes) {

@@ -40,6 +40,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void drop();
 
  private:
+  using Clock = std::chrono::steady_clock;
   friend class ConnectionExchange;
   enum class State {
     kIdle,       // no byte of the next request yet
@@ -104,7 +105,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // The answer under way.
   uint64_t exchange_ = 0;
-  std::chrono::steady_clock::time_point began_;
+  Clock::time_point began_;
   std::vector<HttpHeader> extra_headers_;
   boost::json::object details_;
   std::function<void()> on_client_left_;
@@ -119,6 +120,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string writing_;  // being written, from written_ on
   size_t written_ = 0;
   bool is_writing_ = false;
+  Clock::time_point writing_since_;  // the client took bytes last
   boost::asio::steady_timer silence_;
   double silence_s_ = 0;
   std::string silence_part_;

@@ -61,6 +61,13 @@ bool CorsPolicy::allows(std::string_view origin) const {
   return false;
 }
 
+bool CorsPolicy::may_post(const HttpHead& head) const {
+  const std::string_view origin = head.header("Origin");
+  if (origin.empty() || allows(origin)) return true;
+  const size_t scheme = origin.find("://");
+  return scheme != std::string_view::npos && origin.substr(scheme + 3) == head.header("Host");
+}
+
 std::vector<HttpHeader> CorsPolicy::headers(const HttpHead& head) const {
   const std::string_view origin = head.header("Origin");
   if (origin.empty() || !allows(origin)) return {};

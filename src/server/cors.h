@@ -19,6 +19,9 @@ class CorsPolicy {
   CorsPolicy() = default;
 
   bool allows(std::string_view origin) const;
+  // A page of another origin could ask without reading the answer; that keeps the engine busy too.
+  // Pages of the server itself and clients that are no pages may always ask.
+  bool may_post(const HttpHead& head) const;
   // What goes with every answer to a page that is allowed; nothing for others. Credentials are
   // never allowed.
   std::vector<HttpHeader> headers(const HttpHead& head) const;

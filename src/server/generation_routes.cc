@@ -58,9 +58,28 @@ Result<ChatRequest> checked_response(const ServerContext& context, const json::o
 using MakeWriter =
     FunctionRef<std::unique_ptr<AnswerWriter>(std::vector<TokenId>, const AnswerShape&)>;
 
+struct ChatRun {
+  const ChatRequest& chat;
+  std::string answer_id;
+};
+
+// Lets the first choice fill a map, if one was asked for and there may be something to see.
+void record_map(const ServerContext& context, const ChatRun& run, const Caller& caller,
+                ServiceRequest& request, AnswerRunOptions& options) {
+  if (!run.chat.settings.record_map || !request.sparse || request.prompt.empty()) return;
+  const auto record = context.maps.begin(run.answer_id, caller.tenant, request.prompt,
+                                         context.service.model().config());
+  if (record == nullptr) return;
+  request.observer = &record->map;
+  options.on_ended = [&maps = context.maps, record](int32_t choice, const RequestEnd& end) {
+    if (choice == 0) maps.end(record, end);
+  };
+}
+
 // Runs a conversation and lets the writer of its prompt answer.
-void run_chat(const ServerContext& context, const ChatRequest& chat, const Caller& caller,
+void run_chat(const ServerContext& context, const ChatRun& run, const Caller& caller,
               std::shared_ptr<Exchange> exchange, MakeWriter make_writer) {
+  const ChatRequest& chat = run.chat;
   const GenerationSettings& settings = chat.settings;
   const Result<RenderedText> rendered = render_conversation(context, chat);
   if (!rendered.ok()) return post_reply(exchange, error_reply(rendered.error()));
@@ -76,9 +95,10 @@ void run_chat(const ServerContext& context, const ChatRequest& chat, const Calle
     requests.back().reuse = context.options.reuse;
     requests.back().constraint = context.shaper.constraint(*shape, settings);
   }
-  run_answer(context.service, context.tokenizer, context.metrics, std::move(requests),
-             run_options(settings, *shape), std::move(exchange),
-             make_writer(std::move(prompt), *shape));
+  AnswerRunOptions options = run_options(settings, *shape);
+  record_map(context, run, caller, requests.front(), options);
+  run_answer(context.service, context.tokenizer, context.metrics, std::move(requests), options,
+             std::move(exchange), make_writer(std::move(prompt), *shape));
 }
 
 }  // namespace
@@ -110,10 +130,10 @@ void answer_chat(const ServerContext& context, const json::object& request, cons
                  std::shared_ptr<Exchange> exchange) {
   const Result<ChatRequest> chat = checked_chat(context, request);
   if (!chat.ok()) return post_reply(exchange, error_reply(chat.error()));
-  run_chat(context, *chat, caller, std::move(exchange),
+  const AnswerHead head = new_answer_head("chatcmpl-", context.options.model_id);
+  run_chat(context, {*chat, head.id}, caller, std::move(exchange),
            [&](std::vector<TokenId> prompt, const AnswerShape& shape) {
-             return chat_answer_writer(new_answer_head("chatcmpl-", context.options.model_id),
-                                       *chat, std::move(prompt), shape, context.tokenizer,
+             return chat_answer_writer(head, *chat, std::move(prompt), shape, context.tokenizer,
                                        context.parsers);
            });
 }
@@ -122,10 +142,10 @@ void answer_response(const ServerContext& context, const json::object& request,
                      const Caller& caller, std::shared_ptr<Exchange> exchange) {
   const Result<ChatRequest> chat = checked_response(context, request);
   if (!chat.ok()) return post_reply(exchange, error_reply(chat.error()));
-  run_chat(context, *chat, caller, std::move(exchange),
+  const AnswerHead head = new_answer_head("resp_", context.options.model_id);
+  run_chat(context, {*chat, head.id}, caller, std::move(exchange),
            [&](const std::vector<TokenId>& /*prompt*/, const AnswerShape& shape) {
-             return response_answer_writer(new_answer_head("resp_", context.options.model_id),
-                                           *chat, shape, request, context.parsers);
+             return response_answer_writer(head, *chat, shape, request, context.parsers);
            });
 }
 

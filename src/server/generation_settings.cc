@@ -23,7 +23,9 @@ Status read_bias(const RequestFields& fields, int32_t vocab_size, SamplerOptions
     const std::string_view key(entry.key().data(), entry.key().size());
     TokenId id = -1;
     const auto [stopped, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-    const bool whole = error == std::errc() && stopped == key.data() + key.size();
+    // One way to write an id, so that there are no more of them than tokens.
+    const bool plain = key.size() == 1 || !key.starts_with('0');
+    const bool whole = plain && error == std::errc() && stopped == key.data() + key.size();
     if (!whole || id < 0 || id >= vocab_size) {
       return bad_bias("token ids from 0 to " + std::to_string(vocab_size - 1),
                       "'" + escaped(key, 40) + "'");
@@ -113,7 +115,7 @@ Status read_attention(const RequestFields& fields, const AttentionDefaults& defa
   return Ok{};
 }
 
-Status read_stream(const RequestFields& fields, double ping_interval_s,
+Status read_stream(const RequestFields& fields, Endpoint endpoint, double ping_interval_s,
                    GenerationSettings& settings) {
   settings.stream = fields.flag("stream").value_or(false);
   if (const json::object* object = fields.object("stream_options")) {
@@ -132,6 +134,7 @@ Status read_stream(const RequestFields& fields, double ping_interval_s,
   settings.return_progress = fields.flag("return_progress").value_or(false);
   settings.timings_per_token = fields.flag("timings_per_token").value_or(false);
   settings.return_token_ids = fields.flag("return_token_ids").value_or(false);
+  settings.record_map = endpoint == kChat && fields.flag("record_map").value_or(false);
   settings.ping_interval_s =
       fields.number("sse_ping_interval").value_or(static_cast<float>(ping_interval_s));
   return Ok{};
@@ -190,7 +193,7 @@ Result<GenerationSettings> read_settings(const json::object& request, Endpoint e
   TRY_STATUS(read_ends(fields, context.tokenizer, settings));
   TRY_STATUS(read_logprobs(fields, endpoint, settings));
   TRY_STATUS(read_attention(fields, context.attention, settings));
-  TRY_STATUS(read_stream(fields, context.ping_interval_s, settings));
+  TRY_STATUS(read_stream(fields, endpoint, context.ping_interval_s, settings));
   settings.include_stop = fields.flag("include_stop_str_in_output").value_or(false);
   settings.cache_prompt = fields.flag("cache_prompt").value_or(true);
   settings.cache_scope = scope_of(fields);

@@ -45,6 +45,7 @@ struct GenerationSettings {
   bool return_progress = false;
   bool timings_per_token = false;
   bool return_token_ids = false;
+  bool record_map = false;
   double ping_interval_s = 15;
 };
 

@@ -74,6 +74,8 @@ class Exchange {
   virtual void send_when_silent(double seconds, std::string part) = 0;
 
   virtual bool client_left() const = 0;
+  // From any thread: whether there is nobody left to answer. False may be out of date.
+  virtual bool gone() const { return false; }
   // Called once if the client leaves, or is dropped, before the answer is complete.
   virtual void on_client_left(std::function<void()> task) = 0;
   virtual boost::json::object& details() = 0;

@@ -8,6 +8,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
@@ -34,6 +35,18 @@ struct Registry {
   std::unordered_map<Connection*, std::weak_ptr<Connection>> connections;
   int64_t num_open = 0;
 };
+
+// What a handler throws, for want of memory, ends with its connection; the others are served on.
+void serve(asio::io_context& io) {
+  for (;;) {
+    try {
+      io.run();
+      return;
+    } catch (const std::exception&) {
+      continue;
+    }
+  }
+}
 
 void Registry::forget(Connection* connection) {
   const std::lock_guard lock(mutex);
@@ -152,7 +165,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpServerOptions& o
   TRY_STATUS(impl->listen());
   impl->accept();
   for (int i = 0; i < options.num_threads; ++i) {
-    impl->threads.emplace_back([io = impl->io] { io->run(); });
+    impl->threads.emplace_back([io = impl->io] { serve(*io); });
   }
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }

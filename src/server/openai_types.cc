@@ -69,6 +69,11 @@ std::string_view finish_reason(const RequestEnd& end) {
   return full ? "length" : "stop";
 }
 
+std::string_view chat_finish_reason(const RequestEnd& end, bool called_tools) {
+  const std::string_view reason = finish_reason(end);
+  return called_tools && reason != "length" ? "tool_calls" : reason;
+}
+
 json::value stop_reason(const AnswerEnd& end, const Tokenizer& tokenizer) {
   if (!end.matched_stop.empty()) return json::value(end.matched_stop);
   if (end.end.finish != FinishReason::kEndToken) return nullptr;

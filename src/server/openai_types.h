@@ -33,6 +33,8 @@ boost::json::object usage_json(const UsageCounts& usage);
 
 // "stop" or "length".
 std::string_view finish_reason(const RequestEnd& end);
+// The same of a chat: "tool_calls" after calls, unless the answer was cut off.
+std::string_view chat_finish_reason(const RequestEnd& end, bool called_tools);
 // What ended the answer: the stop string, the id of a token that is no declared end, or null.
 boost::json::value stop_reason(const AnswerEnd& end, const Tokenizer& tokenizer);
 

@@ -58,6 +58,7 @@ constexpr FieldRule kRules[] = {
     {"return_token_ids", kBoth, kFlag, 0, 1, "false"},
     {"return_progress", kBoth, kFlag, 0, 1, "false"},
     {"timings_per_token", kBoth, kFlag, 0, 1, "false"},
+    {"record_map", kChat, kFlag, 0, 1, "false"},
     {"sse_ping_interval", kAll, kNumber, 0.1, 3600, "15"},
     {"add_generation_prompt", kChat | kTokenize, kFlag, 0, 1, "true"},
     {"continue_final_message", kChat | kTokenize, kFlag, 0, 1, "false"},

@@ -66,12 +66,12 @@ class ResponseWriter final : public AnswerWriter {
   }
 
   void on_end(Exchange& exchange, int32_t /*choice*/, AnswerEnd end) override {
+    end_ = end.end;
     take(exchange, parser_->push(end.text));
     take(exchange, parser_->finish());
     // An answer of no words is a message all the same.
     if (output_.empty() && !item_) open(exchange, Kind::kMessage, {});
     close(exchange);
-    end_ = end.end;
   }
 
   void finish(Exchange& exchange) override {
@@ -140,10 +140,12 @@ class ResponseWriter final : public AnswerWriter {
             {"logprobs", json::array()}};
   }
 
-  static json::object item_json(const Item& item, bool done) {
+  json::object item_json(const Item& item, bool done) const {
     json::object object;
     object["id"] = item.id;
-    object["status"] = done ? "completed" : "in_progress";
+    // `end_` is known when the last item is done.
+    const bool whole = finish_reason(end_) != "length";
+    object["status"] = !done ? "in_progress" : whole ? "completed" : "incomplete";
     json::array content;
     if (done && item.kind != Kind::kCall) content.push_back(text_part(item));
     switch (item.kind) {

@@ -18,6 +18,7 @@ constexpr Route kRoutes[] = {
     {kTokenizerInfo, "/tokenizer_info", "GET", kKey},
     {kProps, "/props", "GET", kKey},
     {kSlots, "/slots", "GET", kKey},
+    {kSelectionMap, "/winnow/map", "GET", kKey},
     {kChat, "/v1/chat/completions", "POST", kKey, true},
     {kChatRender, "/v1/chat/completions/render", "POST", kKey},
     {kChatInputTokens, "/v1/chat/completions/input_tokens", "POST", kKey},

@@ -18,6 +18,7 @@ enum class RouteId {
   kTokenizerInfo,
   kProps,
   kSlots,
+  kSelectionMap,
   kChat,
   kChatRender,
   kChatInputTokens,

@@ -7,6 +7,7 @@
 #include "server/answer_shape.h"
 #include "server/generation_settings.h"
 #include "server/metrics.h"
+#include "server/selection_maps.h"
 #include "tokenizer/chat_prompt.h"
 #include "tokenizer/tokenizer.h"
 
@@ -28,6 +29,7 @@ struct ServerContext {
   const Tokenizer& tokenizer;
   const ChatPrompt* chat = nullptr;  // null: the model holds no conversations
   Metrics& metrics;
+  SelectionMaps& maps;  // outlives the service
   const AnswerShaper& shaper;
   ServerOptions options = {};
   AnswerParserFactory parsers = make_answer_parser;

@@ -4,7 +4,7 @@
 
 namespace winnow {
 
-TaskQueue::TaskQueue(int num_threads) {
+TaskQueue::TaskQueue(int num_threads, TaskLimits limits) : limits_(limits) {
   for (int i = 0; i < num_threads; ++i) threads_.emplace_back([this] { work(); });
 }
 
@@ -17,23 +17,29 @@ TaskQueue::~TaskQueue() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void TaskQueue::add(std::function<void()> task) {
+bool TaskQueue::add(int64_t num_bytes, std::function<void()> task) {
   const std::lock_guard lock(mutex_);
-  tasks_.push_back(std::move(task));
+  const bool full = std::ssize(tasks_) >= limits_.max_tasks ||
+                    (!tasks_.empty() && waiting_bytes_ + num_bytes > limits_.max_bytes);
+  if (full) return false;
+  tasks_.push_back({num_bytes, std::move(task)});
+  waiting_bytes_ += num_bytes;
   wake_.notify_one();
+  return true;
 }
 
 void TaskQueue::work() {
   for (;;) {
-    std::function<void()> task;
+    Task task;
     {
       std::unique_lock lock(mutex_);
       wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
       if (stopping_) return;
       task = std::move(tasks_.front());
       tasks_.pop_front();
+      waiting_bytes_ -= task.num_bytes;
     }
-    task();
+    task.run();
   }
 }
 

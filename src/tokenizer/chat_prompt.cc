@@ -28,15 +28,34 @@ std::string last_text(const boost::json::array& messages) {
   return text;
 }
 
+// Where `part` begins last in `text`, or npos; in linear time, because both come from a client.
+// Knuth, Morris and Pratt 1977, backwards.
+size_t last_occurrence(std::string_view text, std::string_view part) {
+  if (part.empty()) return std::string_view::npos;
+  const auto wanted = [part](size_t i) { return part[part.size() - 1 - i]; };
+  std::vector<size_t> fallback(part.size());
+  for (size_t i = 1, matched = 0; i < part.size(); ++i) {
+    while (matched > 0 && wanted(i) != wanted(matched)) matched = fallback[matched - 1];
+    if (wanted(i) == wanted(matched)) ++matched;
+    fallback[i] = matched;
+  }
+  for (size_t i = text.size(), matched = 0; i-- > 0;) {
+    while (matched > 0 && text[i] != wanted(matched)) matched = fallback[matched - 1];
+    if (text[i] == wanted(matched)) ++matched;
+    if (matched == part.size()) return i;
+  }
+  return std::string_view::npos;
+}
+
 // Ends `rendered` where `text`, or `text` without the blanks around it, stands last.
 Status cut_after(std::string text, RenderedText& rendered) {
-  size_t found = text.empty() ? std::string::npos : rendered.text.rfind(text);
+  size_t found = last_occurrence(rendered.text, text);
   if (found == std::string::npos) {
     constexpr std::string_view kBlanks = " \t\r\n";
     const size_t begin = text.find_first_not_of(kBlanks);
     if (begin != std::string::npos) {
       text = text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-      found = rendered.text.rfind(text);
+      found = last_occurrence(rendered.text, text);
     }
   }
   if (found == std::string::npos) {

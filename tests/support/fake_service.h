@@ -21,6 +21,7 @@ class FakeService final : public GenerationService {
   using Script = std::function<std::vector<TokenId>(const ServiceRequest&)>;
 
   static constexpr int64_t kChunkTokens = 128;
+  static constexpr int32_t kBlockTokens = 32;
 
   FakeService(std::shared_ptr<const Model> model, Script script, int64_t context_tokens = 4096)
       : model_(std::move(model)), script_(std::move(script)), context_tokens_(context_tokens) {
@@ -248,6 +249,7 @@ class FakeService final : public GenerationService {
           {.done = running.processed, .total = prompt_tokens, .elapsed_s = 0.5, .eta_s = 1});
       if (running.processed < prompt_tokens) return;
       running.prefilled = true;
+      observe_prompt(request);
       score_prompt(running);
     }
     if (request.max_new_tokens == 0) return end(running, FinishReason::kMaxTokens);
@@ -275,6 +277,18 @@ class FakeService final : public GenerationService {
     if (prompt_tokens + running.generated >= context_tokens_) {
       return end(running, FinishReason::kContextFull);
     }
+  }
+
+  // One tile of the last positions, which keeps nothing but the first block and its own.
+  static void observe_prompt(const ServiceRequest& request) {
+    const auto num_blocks = static_cast<int32_t>(request.prompt.size()) / kBlockTokens;
+    if (request.observer == nullptr || num_blocks < 3) return;
+    request.observer->on_tile({.first_position = (num_blocks - 1) * kBlockTokens,
+                               .num_positions = kBlockTokens,
+                               .block_tokens = kBlockTokens,
+                               .kept = {},
+                               .first_candidate = 1,
+                               .end_candidate = num_blocks - 1});
   }
 
   void score_prompt(Running& running) {

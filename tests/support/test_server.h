@@ -58,6 +58,7 @@ class TestServer {
                                      .tokenizer = *tokenizer_,
                                      .chat = chat_.get(),
                                      .metrics = *metrics_,
+                                     .maps = maps_,
                                      .shaper = *shaper_,
                                      .options = options.server,
                                      .parsers = options.parsers,
@@ -95,6 +96,7 @@ class TestServer {
  private:
   std::shared_ptr<const Model> model_;
   std::unique_ptr<Tokenizer> tokenizer_;
+  SelectionMaps maps_;
   std::unique_ptr<ChatPrompt> chat_;
   std::unique_ptr<FakeService> service_;
   std::unique_ptr<AnswerShaper> shaper_;

@@ -1,4 +1,4 @@
-#include "cli/selection_map.h"
+#include "attention/selection_map.h"
 
 #include <algorithm>
 #include <numeric>
