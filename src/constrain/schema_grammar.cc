@@ -23,6 +23,9 @@
 namespace winnow {
 namespace {
 
+// A part of a path: paths are kept with every rule, and only their beginning is ever shown.
+std::string shortened(std::string_view name) { return std::string(name.substr(0, 80)); }
+
 namespace json = boost::json;
 
 constexpr std::array<std::string_view, 7> kTypes = {"object",  "array",   "string", "number",
@@ -71,9 +74,6 @@ bool has_type(const json::value& value, std::string_view type) {
   }
   return false;
 }
-
-// A part of a path: paths are kept with every rule, and only their beginning is ever shown.
-std::string shortened(std::string_view name) { return std::string(name.substr(0, 80)); }
 
 // Turns schemas into rules one after the other: a schema within another is a call of a rule that is
 // defined later, so nothing recurses.

@@ -170,25 +170,22 @@ HttpReply Api::map_reply(const HttpHead& head) const {
 }
 
 void Api::answer_map(HttpHead head, std::shared_ptr<Exchange> exchange) {
-  constexpr int64_t kNumBytes = 0;  // a request without a body holds nothing to speak of
-  const bool taken = workers_.add(kNumBytes, [this, head = std::move(head), exchange] {
-    post_reply(exchange, map_reply(head));
-  });
-  if (!taken) {
-    exchange->reply(error_reply(fail(ErrorCode::kOverloaded, "too many requests wait to be read")));
-  }
+  work_on(*exchange, 0,
+          [this, head = std::move(head), exchange] { post_reply(exchange, map_reply(head)); });
 }
 
 void Api::answer_post(const Route& route, HttpRequest request, std::shared_ptr<Exchange> exchange) {
   const std::optional<std::string> tenant = options_.keys.tenant(request.head);
-  const auto num_bytes = static_cast<int64_t>(request.body.size());
-  const bool taken = workers_.add(
-      num_bytes, [this, function = post_route(route.id), caller = Caller{tenant.value_or("")},
-                  body = std::make_shared<const std::string>(std::move(request.body)),
-                  exchange] { run_post(function, context_, *body, caller, exchange); });
-  if (!taken) {
-    exchange->reply(error_reply(fail(ErrorCode::kOverloaded, "too many requests wait to be read")));
-  }
+  const auto num_bytes = std::ssize(request.body);
+  work_on(*exchange, num_bytes,
+          [this, function = post_route(route.id), caller = Caller{tenant.value_or("")},
+           body = std::make_shared<const std::string>(std::move(request.body)),
+           exchange] { run_post(function, context_, *body, caller, exchange); });
+}
+
+void Api::work_on(Exchange& exchange, int64_t num_bytes, std::function<void()> task) {
+  if (workers_.add(num_bytes, std::move(task))) return;
+  exchange.reply(error_reply(fail(ErrorCode::kOverloaded, "too many requests wait to be read")));
 }
 
 HttpReply Api::refusal(int status, std::string_view message) {

@@ -44,6 +44,7 @@ class Api final : public HttpHandler {
   HttpReply map_reply(const HttpHead& head) const;
   void answer_map(HttpHead head, std::shared_ptr<Exchange> exchange);
   void answer_post(const Route& route, HttpRequest request, std::shared_ptr<Exchange> exchange);
+  void work_on(Exchange& exchange, int64_t num_bytes, std::function<void()> task);
 
   const ServerContext& context_;
   const ApiOptions options_;

@@ -228,6 +228,23 @@ class Looks(PageTest):
         self.assertTrue(browser.value(f"{LAST}.querySelector('.text pre').textContent").startswith("<img"))
         self.check_is_quiet()
 
+    def drag(self, step, name, text):
+        self.browser.script("const data = new DataTransfer(); data.items.add(new File([arguments[2]], arguments[1]));"
+                            "document.body.dispatchEvent(new DragEvent(arguments[0], { bubbles: true, cancelable: true, dataTransfer: data }));", step, name, text)
+
+    def test_documents_are_dropped_on_the_page(self):
+        browser = self.browser
+        self.wait_for_model()
+        self.drag("dragenter", "dropped.txt", "Rain fell on the hills.")
+        self.assertTrue(browser.value("document.body.classList.contains('dropping')"))
+        self.drag("drop", "dropped.txt", "Rain fell on the hills.")
+        self.assertFalse(browser.value("document.body.classList.contains('dropping')"))
+        browser.wait("document.querySelector('#documents').innerText.match(/dropped.txt.* tokens/)")
+        self.drag("drop", "picture.png", "\x89PNG\0\0")
+        browser.wait("document.querySelector('#alert').textContent === 'picture.png is not a text document.'")
+        self.assertEqual(browser.value("document.querySelectorAll('#documents li').length"), 1)
+        self.check_is_quiet()
+
     def test_an_error_in_a_stream_is_told_and_the_question_comes_back(self):
         browser = self.browser
         self.wait_for_model()
