@@ -20,7 +20,7 @@ class Load(ServingCase):
         super().setUpClass()
 
     def test_two_thousand_connections(self):
-        num_idle, num_slow, num_streams, num_tokens = rounds((290, 16, 8, 100), (1900, 64, 32, 1000))
+        num_idle, num_slow, num_streams, num_tokens = rounds((290, 16, 8, 100), (1900, 64, 32, 3000))
         descriptors = self.server.num_descriptors()
         with Probe(self.server) as probe:
             idle = [Wire(self.server.address) for _ in range(num_idle)]
