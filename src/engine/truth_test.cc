@@ -5,7 +5,9 @@
 #include <cctype>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <string_view>
 
 #include "engine/engine.h"
 #include "support/golden.h"
@@ -35,12 +37,21 @@ Difference compare(const ScoredText& scored, const std::vector<float>& logprobs,
           absolute / count};
 }
 
+// Those whose lengths others cover about as well.
+bool is_long(std::string_view golden_name) {
+  return golden_name == "truth/long-gemma3-prose-12288.json" ||
+         golden_name == "truth/long-qwen0.5b-code-16384.json";
+}
+
 class Truth : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(Truth, RealModelsScoreTextAsTheReferenceDoes) {
   const auto [golden_name, model_name] = GetParam();
   const std::string path = test::model_path(model_name);
   SKIP_WITHOUT_MODEL(path);
+  if (is_long(golden_name) && std::getenv("WINNOW_FULL") == nullptr) {
+    GTEST_SKIP() << "a minute or more: WINNOW_FULL=1 runs it";
+  }
   const auto golden = test::load_golden(golden_name);
   const auto model = Model::load(path);
   ASSERT_TRUE(model.ok()) << model.error().message;
