@@ -78,6 +78,24 @@ ServiceStatus wait_until_idle(const GenerationService& service) {
   return status;
 }
 
+// A point that the engine reaches and passes only when the test lets it.
+class Gate {
+ public:
+  void reach() {
+    if (passed_) return;
+    reached_.set_value();
+    opened_.get_future().wait();
+    passed_ = true;
+  }
+  void wait_until_reached() { reached_.get_future().wait(); }
+  void open() { opened_.set_value(); }
+
+ private:
+  std::promise<void> reached_;
+  std::promise<void> opened_;
+  bool passed_ = false;
+};
+
 TEST(BatchingService, AnswersAreThoseOfAnEngineThatRunsNothingElse) {
   std::mt19937 random(7);
   const std::vector<TokenId> shared = random_tokens(random, 300);
@@ -194,24 +212,6 @@ TEST(BatchingService, AnswersSurviveHavingTheirPagesTaken) {
     EXPECT_GT(preemptions, 0);
   }
 }
-
-// A point that the engine reaches and passes only when the test lets it.
-class Gate {
- public:
-  void reach() {
-    if (passed_) return;
-    reached_.set_value();
-    opened_.get_future().wait();
-    passed_ = true;
-  }
-  void wait_until_reached() { reached_.get_future().wait(); }
-  void open() { opened_.set_value(); }
-
- private:
-  std::promise<void> reached_;
-  std::promise<void> opened_;
-  bool passed_ = false;
-};
 
 TEST(BatchingService, CancelledRequestsEndOnceAndLeaveNothingBehind) {
   std::mt19937 random(17);
@@ -366,34 +366,55 @@ TEST(BatchingService, RefusesWhatItCannotRun) {
   EXPECT_EQ(code({.prompt = {tiny_model()->config().vocab_size}}), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code({.prompt = {1}, .sampling = {.top_p = 2}}), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code({.prompt = std::vector<TokenId>(256, 1)}), ErrorCode::kContextExceeded);
-  Running first = start(*service, {.prompt = {1, 2}, .max_new_tokens = 200});
+  Gate while_full;
+  const auto first = std::make_shared<RecordingListener>([&](const ScoredToken&) {
+    while_full.reach();
+    return true;
+  });
+  ASSERT_TRUE(service->submit({.prompt = {1, 2}, .max_new_tokens = 200}, first).ok());
   Running second = start(*service, {.prompt = {1, 2}, .max_new_tokens = 200});
   EXPECT_EQ(code({.prompt = {1}}), ErrorCode::kOverloaded);
   service->drain();
   EXPECT_EQ(code({.prompt = {1}}), ErrorCode::kShuttingDown);
-  EXPECT_EQ(first.listener->wait_for_end().finish, FinishReason::kMaxTokens);
+  while_full.open();
+  EXPECT_EQ(first->wait_for_end().finish, FinishReason::kMaxTokens);
   EXPECT_EQ(second.listener->wait_for_end().finish, FinishReason::kMaxTokens);
 }
 
 TEST(BatchingService, AnEngineThatFailsTellsEveryoneAndTakesNoMore) {
   const auto service = service_with({.engine = {.context_tokens = 256}});
-  Running bystander = start(*service, {.prompt = {1, 2, 3}, .max_new_tokens = 250});
-  bystander.listener->wait_for_tokens(1);
+  Gate with_both;
+  const auto bystander = std::make_shared<RecordingListener>([&](const ScoredToken&) {
+    with_both.reach();
+    return true;
+  });
+  ASSERT_TRUE(service->submit({.prompt = {1, 2, 3}, .max_new_tokens = 250}, bystander).ok());
+  with_both.wait_until_reached();
   const auto thrower = std::make_shared<RecordingListener>(
       [](const ScoredToken&) -> bool { throw std::runtime_error("hook"); });
   ASSERT_TRUE(service->submit({.prompt = {1, 2}}, thrower).ok());
+  with_both.open();
   EXPECT_TRUE(thrower->wait_for_end().error);
-  EXPECT_TRUE(bystander.listener->wait_for_end().error);
+  EXPECT_TRUE(bystander->wait_for_end().error);
   EXPECT_TRUE(service->status().failed);
   EXPECT_FALSE(service->submit({.prompt = {1}}, thrower).ok());
 }
 
 TEST(BatchingService, ItsEndEndsEveryRequest) {
-  auto service = service_with({.engine = {.context_tokens = 512}});
-  Running run = start(*service, {.prompt = {1, 2, 3}, .max_new_tokens = 500});
-  run.listener->wait_for_tokens(1);
+  BatchingOptions options{.engine = {.context_tokens = 512}};
+  options.limits.max_running = 1;
+  auto service = service_with(std::move(options));
+  std::vector<Running> runs;
+  for (int i = 0; i < 100; ++i) {
+    runs.push_back(start(*service, {.prompt = {1, 2, 3}, .max_new_tokens = 500}));
+  }
+  runs.front().listener->wait_for_tokens(1);
   service.reset();
-  EXPECT_EQ(run.listener->wait_for_end().finish, FinishReason::kCancelled);
+  for (Running& run : runs) {
+    run.listener->wait_for_end();
+    EXPECT_EQ(run.listener->num_ends(), 1);
+  }
+  EXPECT_EQ(runs.back().listener->wait_for_end().finish, FinishReason::kCancelled);
 }
 
 }  // namespace
