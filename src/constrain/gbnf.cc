@@ -336,17 +336,8 @@ StateId Parser::states(const Part& part, StateId next) {
 }
 
 StateId Parser::repeat(const Part& part, StateId next) {
-  const Part& inside = *part.parts.front();
-  if (part.min == 0 && part.max == 1) return builder_.optional(states(inside, next), next);
-  if (part.min <= 1 && part.max == kEndless) {
-    const StateId loop = builder_.open_split();
-    const StateId start = states(inside, loop);
-    builder_.define_split(loop, {start, next});
-    return part.min == 0 ? loop : start;
-  }
-  const RuleId rule = builder_.declare_rule();
-  builder_.define_rule(rule, states(inside, builder_.done()));
-  return builder_.repeat(rule, part.min, part.max, next);
+  const auto inside = [&](StateId end) { return states(*part.parts.front(), end); };
+  return builder_.repeat(inside, part.min, part.max, next);
 }
 
 }  // namespace

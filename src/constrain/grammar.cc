@@ -136,6 +136,20 @@ StateId GrammarBuilder::repeat(RuleId rule, int32_t min, int32_t max, StateId ne
   return add({.kind = Kind::kRepeat, .rule = rule, .next = next, .min = min, .max = max});
 }
 
+StateId GrammarBuilder::repeat(FunctionRef<StateId(StateId)> states_of, int32_t min, int32_t max,
+                               StateId next) {
+  if (min == 0 && max == 1) return optional(states_of(next), next);
+  if (min <= 1 && max == kEndless) {
+    const StateId loop = open_split();
+    const StateId start = states_of(loop);
+    define_split(loop, {start, next});
+    return min == 0 ? loop : start;
+  }
+  const RuleId rule = declare_rule();
+  define_rule(rule, states_of(done()));
+  return repeat(rule, min, max, next);
+}
+
 StateId GrammarBuilder::repeat_plain(RuleId rule, int32_t min, int32_t max, StateId next) {
   const StateId id = repeat(rule, min, max, next);
   if (!full_) grammar_.states_[static_cast<size_t>(id)].takes_plain = true;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/result.h"
 
 namespace winnow {
@@ -92,6 +93,9 @@ class GrammarBuilder {
   StateId call(RuleId rule, StateId next);
   // Requires 0 <= min <= max.
   StateId repeat(RuleId rule, int32_t min, int32_t max, StateId next);
+  // The same of anything: states_of(end) makes the states of one round that go on at `end`. Short
+  // forms need no rule.
+  StateId repeat(FunctionRef<StateId(StateId)> states_of, int32_t min, int32_t max, StateId next);
   // The same of a rule that takes every plain character. What follows begins with none, unless max
   // is kEndless.
   StateId repeat_plain(RuleId rule, int32_t min, int32_t max, StateId next);

@@ -345,17 +345,8 @@ StateId Builder::states(const Node& node, StateId next) {
 }
 
 StateId Builder::repeat(const Node& node, StateId next) {
-  const Node& inside = *node.parts.front();
-  if (node.min == 0 && node.max == 1) return builder_.optional(states(inside, next), next);
-  if (node.min <= 1 && node.max == kEndless) {
-    const StateId loop = builder_.open_split();
-    const StateId start = states(inside, loop);
-    builder_.define_split(loop, {start, next});
-    return node.min == 0 ? loop : start;
-  }
-  const RuleId rule = builder_.declare_rule();
-  builder_.define_rule(rule, states(inside, builder_.done()));
-  return builder_.repeat(rule, node.min, node.max, next);
+  const auto inside = [&](StateId end) { return states(*node.parts.front(), end); };
+  return builder_.repeat(inside, node.min, node.max, next);
 }
 
 }  // namespace
