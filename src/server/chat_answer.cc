@@ -3,22 +3,13 @@
 #include <boost/json/serialize.hpp>
 
 #include "server/error_map.h"
+#include "server/openai_types.h"
 #include "server/stream_writer.h"
 
 namespace winnow {
 namespace {
 
 namespace json = boost::json;
-
-json::array ids_json(const std::vector<TokenId>& ids) {
-  return json::array(ids.begin(), ids.end());
-}
-
-json::array one(json::object element) {
-  json::array list;
-  list.push_back(std::move(element));
-  return list;
-}
 
 json::array tool_calls_delta(const std::vector<ToolCallDelta>& calls) {
   json::array list;
@@ -74,10 +65,10 @@ class ChatStreamWriter final : public StreamWriter {
     if (delta.empty() && !settings_.logprobs && !settings_.return_token_ids) return;
     json::object entry = choice_json(choice, delta_json(delta));
     if (settings_.logprobs) {
-      entry["logprobs"] = {{"content", one(chat_logprob(tokenizer_, token.token))}};
+      entry["logprobs"] = {{"content", one_element(chat_logprob(tokenizer_, token.token))}};
     }
     if (settings_.return_token_ids) entry["token_ids"] = ids_json({token.token.token});
-    json::object news = chunk(one(std::move(entry)));
+    json::object news = chunk(one_element(std::move(entry)));
     if (settings_.timings_per_token) {
       news["timings"] = timings_json(token, static_cast<int64_t>(prompt_.size()), state.num_tokens);
     }
@@ -91,12 +82,12 @@ class ChatStreamWriter final : public StreamWriter {
     for (const AnswerDelta& delta : {state.parser->push(end.text), state.parser->finish()}) {
       if (delta.empty()) continue;
       state.called_tools |= !delta.tool_calls.empty();
-      send(exchange, chunk(one(choice_json(choice, delta_json(delta)))));
+      send(exchange, chunk(one_element(choice_json(choice, delta_json(delta)))));
     }
     json::object entry = choice_json(choice, {});
     entry["finish_reason"] = chat_finish_reason(end.end, state.called_tools);
     entry["stop_reason"] = stop_reason(end, tokenizer_);
-    json::object last = chunk(one(std::move(entry)));
+    json::object last = chunk(one_element(std::move(entry)));
     last["timings"] = timings_json(end.end);
     send(exchange, std::move(last));
   }
@@ -122,7 +113,8 @@ class ChatStreamWriter final : public StreamWriter {
   void open(Exchange& exchange, int32_t choice) {
     Choice& state = choices_[static_cast<size_t>(choice)];
     if (std::exchange(state.opened, true)) return;
-    json::object first = chunk(one(choice_json(choice, {{"role", "assistant"}, {"content", ""}})));
+    json::object first =
+        chunk(one_element(choice_json(choice, {{"role", "assistant"}, {"content", ""}})));
     if (settings_.return_token_ids) first["prompt_token_ids"] = ids_json(prompt_);
     send(exchange, std::move(first));
   }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "server/error_map.h"
+#include "server/openai_types.h"
 #include "server/stream_writer.h"
 #include "server/token_scores.h"
 
@@ -13,10 +14,6 @@ namespace winnow {
 namespace {
 
 namespace json = boost::json;
-
-json::array ids_json(const std::vector<TokenId>& ids) {
-  return json::array(ids.begin(), ids.end());
-}
 
 // The scores of one choice: of its prompt, if that is echoed, and of its tokens.
 class ChoiceScores {
@@ -73,7 +70,7 @@ class CompletionStreamWriter final : public StreamWriter {
     json::object entry = choice_json(choice, token.text);
     if (settings_.logprobs) entry["logprobs"] = state.scores.take();
     if (settings_.return_token_ids) entry["token_ids"] = ids_json({token.token.token});
-    json::object news = chunk(one(std::move(entry)));
+    json::object news = chunk(one_element(std::move(entry)));
     if (settings_.timings_per_token) {
       const auto prompt_tokens = static_cast<int64_t>(prompt_of(choice).ids.size());
       news["timings"] = timings_json(token, prompt_tokens, state.num_tokens);
@@ -87,7 +84,7 @@ class CompletionStreamWriter final : public StreamWriter {
     json::object entry = choice_json(choice, end.text);
     entry["finish_reason"] = finish_reason(end.end);
     entry["stop_reason"] = stop_reason(end, tokenizer_);
-    json::object last = chunk(one(std::move(entry)));
+    json::object last = chunk(one_element(std::move(entry)));
     last["timings"] = timings_json(end.end);
     send(exchange, std::move(last));
   }
@@ -98,12 +95,6 @@ class CompletionStreamWriter final : public StreamWriter {
     int64_t num_tokens = 0;
     bool opened = false;
   };
-
-  static json::array one(json::object entry) {
-    json::array list;
-    list.push_back(std::move(entry));
-    return list;
-  }
 
   static json::object choice_json(int32_t choice, std::string_view text) {
     json::object entry;
@@ -127,7 +118,7 @@ class CompletionStreamWriter final : public StreamWriter {
     json::object entry = choice_json(choice, request_.echo ? prompt.text : std::string());
     if (request_.echo && settings_.logprobs) entry["logprobs"] = state.scores.take();
     if (settings_.return_token_ids) entry["prompt_token_ids"] = ids_json(prompt.ids);
-    send(exchange, chunk(one(std::move(entry))));
+    send(exchange, chunk(one_element(std::move(entry))));
   }
 
   const CompletionRequest request_;

@@ -143,4 +143,14 @@ json::object chat_logprob(const Tokenizer& tokenizer, const ScoredToken& token) 
   return whole;
 }
 
+json::array ids_json(const std::vector<TokenId>& ids) {
+  return json::array(ids.begin(), ids.end());
+}
+
+json::array one_element(json::object element) {
+  json::array list;
+  list.push_back(std::move(element));
+  return list;
+}
+
 }  // namespace winnow

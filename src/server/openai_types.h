@@ -12,6 +12,10 @@
 
 namespace winnow {
 
+boost::json::array ids_json(const std::vector<TokenId>& ids);
+// `choices` of a chunk.
+boost::json::array one_element(boost::json::object element);
+
 // What every object of one answer says of itself.
 struct AnswerHead {
   std::string id;

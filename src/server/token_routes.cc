@@ -14,10 +14,6 @@ namespace {
 
 namespace json = boost::json;
 
-json::array ids_json(const std::vector<TokenId>& ids) {
-  return json::array(ids.begin(), ids.end());
-}
-
 void answer(const std::shared_ptr<Exchange>& exchange, const Result<json::value>& body) {
   if (!body.ok()) return post_reply(exchange, error_reply(body.error()));
   post_reply(exchange, {.body = json::serialize(*body)});
