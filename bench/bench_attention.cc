@@ -1,26 +1,20 @@
-// Attention speed: prompt attention as a share of the measured f32 multiply-add peak of one thread,
-// generated tokens as bytes of K and V read per second. Arguments: head_dim, group, context.
-// WINNOW_ISA picks the level.
-#include <benchmark/benchmark.h>
-
+// Attention of one thread: prompts in operations per second, generated tokens in bytes of K and V
+// read per second, both also as a share of what the machine can do. Arguments: head_dim, group,
+// context. WINNOW_ISA picks the level.
 #include <cmath>
-#include <cstdlib>
 #include <random>
 #include <vector>
 
 #include "attention/attention.h"
+#include "bench/share_of_peak.h"
 
 namespace winnow {
 namespace {
 
-const KernelTable& kernels() {
-  const char* forced = std::getenv("WINNOW_ISA");
-  Result<const KernelTable*> table = select_kernels(forced == nullptr ? "" : forced);
-  if (!table.ok()) {
-    std::fprintf(stderr, "%s\n", table.error().message.c_str());
-    std::exit(2);
-  }
-  return **table;
+// What the level multiplies queries and keys in (docs/kernels.md).
+const char* product_number(Isa isa, KvDType dtype) {
+  const bool wide = isa == Isa::kAvx512Bf16 || isa == Isa::kAmx;
+  return wide && dtype == KvDType::kBf16 ? "bf16" : "f32";
 }
 
 // One KV head with random contents for `context` tokens.
@@ -32,7 +26,7 @@ struct Sequence {
     for (int i = 0; i < num_pages; ++i) pages.push_back(*store->pool().take());
     std::vector<float> kv(static_cast<size_t>(context) * head_dim);
     fill(kv);
-    write_kv(kernels(), store->layer(0), pages, 0, context, kv.data(), kv.data());
+    write_kv(bench::chosen_kernels(), store->layer(0), pages, 0, context, kv.data(), kv.data());
   }
 
   void fill(std::vector<float>& values) {
@@ -63,12 +57,14 @@ void BM_Prompt(benchmark::State& state, KvDType dtype) {
   AttentionStats stats;
   const AttentionRows rows{context - kTokens, kTokens, q.data(), out.data(), sequence.pages};
   for (auto _ : state) {
-    prompt_attention(kernels(), sequence.shape(head_dim), sequence.store->layer(0), rows, pool,
-                     scratch, stats);
+    prompt_attention(bench::chosen_kernels(), sequence.shape(head_dim), sequence.store->layer(0),
+                     rows, pool, scratch, stats);
   }
   const double pairs = kTokens * (context - kTokens / 2.0) * group;
-  state.counters["flops"] = benchmark::Counter(
-      pairs * 4 * head_dim * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  const Isa isa = bench::chosen_kernels().isa;
+  bench::report_operations(
+      state, pairs * 4 * head_dim * static_cast<double>(state.iterations()),
+      bench::MachinePeaks::of_threads(1).operations_per_second(isa, product_number(isa, dtype)));
 }
 
 void BM_Generate(benchmark::State& state, KvDType dtype) {
@@ -83,10 +79,11 @@ void BM_Generate(benchmark::State& state, KvDType dtype) {
   AttentionStats stats;
   const AttentionRows rows{context - 1, 1, q.data(), out.data(), sequence.pages};
   for (auto _ : state) {
-    generate_attention(kernels(), sequence.shape(head_dim), sequence.store->layer(0),
+    generate_attention(bench::chosen_kernels(), sequence.shape(head_dim), sequence.store->layer(0),
                        std::span(&rows, 1), pool, scratch);
   }
-  state.SetBytesProcessed(state.iterations() * context * head_dim * 4);
+  bench::report_bytes(state, static_cast<double>(state.iterations() * context) * head_dim * 4,
+                      bench::MachinePeaks::of_threads(1).bytes_per_second());
 }
 
 void prompt_arguments(benchmark::internal::Benchmark* bench) {

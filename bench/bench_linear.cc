@@ -1,13 +1,11 @@
-// Linear layers by weight type and shape: prompt panels in multiply-adds per second, generated
-// tokens in weight bytes per second. WINNOW_ISA forces a level; the second argument of each
-// benchmark is the number of threads.
-#include <benchmark/benchmark.h>
-
-#include <cstdlib>
+// Linear layers by weight type and shape: prompt panels in operations per second, generated tokens
+// in weight bytes per second, both also as a share of what the machine can do. WINNOW_ISA forces a
+// level; a name ends in the number of threads.
 #include <random>
 #include <string>
 #include <vector>
 
+#include "bench/share_of_peak.h"
 #include "kernels/linear.h"
 #include "support/random_weight.h"
 
@@ -19,10 +17,11 @@ struct Shape {
   int64_t cols;
 };
 
-const KernelTable& kernels() {
-  const char* forced = std::getenv("WINNOW_ISA");
-  static const KernelTable& table = *select_kernels(forced == nullptr ? "" : forced).value();
-  return table;
+// What the level multiplies prompt rows in (docs/kernels.md).
+const char* prompt_number(Isa isa, DType dtype) {
+  if (isa == Isa::kAmx && dtype != DType::kF32) return "bf16";
+  const bool plain = dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+  return plain ? "f32" : "int16";
 }
 
 void run_linear(benchmark::State& state, DType dtype, Phase phase, int64_t rows, Shape shape,
@@ -46,19 +45,26 @@ void run_linear(benchmark::State& state, DType dtype, Phase phase, int64_t rows,
   for (auto _ : state) {
     const WeightView view{dtype, shape.outputs, shape.cols, weight.data() + copy * bytes};
     const LinearOutput output{view, nullptr, y.data(), shape.outputs};
-    linear(kernels(), phase, {x.data(), rows, shape.cols, shape.cols}, std::span(&output, 1), pool,
-           scratch);
+    linear(bench::chosen_kernels(), phase, {x.data(), rows, shape.cols, shape.cols},
+           std::span(&output, 1), pool, scratch);
     copy = (copy + 1) % copies;
   }
   const auto runs = static_cast<double>(state.iterations());
-  using Counter = benchmark::Counter;
-  state.counters["mul_add/s"] =
-      Counter(runs * static_cast<double>(rows * shape.outputs * shape.cols), Counter::kIsRate);
-  state.counters["weight_B/s"] = Counter(runs * static_cast<double>(bytes), Counter::kIsRate);
+  const auto& peaks = bench::MachinePeaks::of_threads(threads);
+  if (phase == Phase::kPrompt) {
+    const Isa isa = bench::chosen_kernels().isa;
+    bench::report_operations(state,
+                             runs * 2 * static_cast<double>(rows * shape.outputs * shape.cols),
+                             peaks.operations_per_second(isa, prompt_number(isa, dtype)));
+  } else {
+    bench::report_bytes(state, runs * static_cast<double>(bytes), peaks.bytes_per_second());
+  }
 }
 
 void register_all() {
-  constexpr Shape kShapes[] = {{576, 576}, {1536, 576}, {896, 4864}, {4864, 896}};
+  // Of SmolLM2, Gemma 3 270M, Qwen2.5 0.5B and 1.5B.
+  constexpr Shape kShapes[] = {{576, 576},  {1536, 576}, {576, 1536},  {2048, 640}, {640, 2048},
+                               {4864, 896}, {896, 4864}, {8960, 1536}, {1536, 8960}};
   for (const DType dtype : kAllDTypes) {
     for (const Shape shape : kShapes) {
       if (shape.cols % dtype_info(dtype).group_size != 0) continue;
@@ -73,7 +79,7 @@ void register_all() {
         };
         add("prompt512", Phase::kPrompt, 512);
         add("generate1", Phase::kGenerate, 1);
-        add("generate8", Phase::kGenerate, 8);
+        add("generate16", Phase::kGenerate, 16);
       }
     }
   }

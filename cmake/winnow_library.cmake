@@ -1,28 +1,3 @@
-# winnow_precompile(TARGET lib|test): the headers that most of its files include, read once. Half of the time of a
-# typical file goes there (2.0 of 3.9 s). The release build does without, so a file that forgets an include is found.
-option(WINNOW_PRECOMPILE "precompile the headers that most files include" OFF)
-set(common_headers <algorithm> <cmath> <cstdint> <functional> <map> <memory> <optional> <random> <span> <string> <vector>)
-set(lib_headers ${common_headers})
-set(test_headers ${common_headers} <gtest/gtest.h>)
-function(winnow_precompile target kind)
-  if(NOT WINNOW_PRECOMPILE)
-    return()
-  endif()
-  # GCC 12 forgets which precompiled headers are the system's, and warns of what it sees in them.
-  target_compile_options(${target} PRIVATE
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-restrict>)
-  # Boost adds flags, so its users cannot share.
-  get_property(shared GLOBAL PROPERTY winnow_precompiled_${kind})
-  if("Boost::json" IN_LIST ARGN)
-    target_precompile_headers(${target} PRIVATE ${${kind}_headers} <boost/json.hpp>)
-  elseif(shared)
-    target_precompile_headers(${target} REUSE_FROM ${shared})
-  else()
-    target_precompile_headers(${target} PRIVATE ${${kind}_headers})
-    set_property(GLOBAL PROPERTY winnow_precompiled_${kind} ${target})
-  endif()
-endfunction()
-
 # winnow_library(NAME DEPS folder... LIBS target...): the folder's *.cc as one static library, and its
 # *_test.cc as one test program NAME_test that CTest knows test by test. TEST_LIBS are for the tests alone;
 # TEST_THREADS is how many each of them keeps busy, so that CTest does not run more of them than there are cores.
@@ -37,7 +12,6 @@ function(winnow_library name)
   if(sources)
     add_library(winnow_${name} STATIC ${sources})
     target_link_libraries(winnow_${name} PUBLIC ${ARG_DEPS} ${ARG_LIBS})
-    winnow_precompile(winnow_${name} lib ${ARG_LIBS})
   else()
     add_library(winnow_${name} INTERFACE)
     target_link_libraries(winnow_${name} INTERFACE ${ARG_DEPS} ${ARG_LIBS})
@@ -58,7 +32,6 @@ function(winnow_test name)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE WINNOW_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} ${ARG_LIBS} GTest::gtest GTest::gtest_main)
-  winnow_precompile(${name} test ${ARG_LIBS})
   include(GoogleTest)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES PROPERTIES PROCESSORS ${ARG_THREADS})
 endfunction()

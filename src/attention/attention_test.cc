@@ -8,26 +8,15 @@
 
 #include "support/attention_case.h"
 #include "support/each_isa.h"
+#include "support/same_bits.h"
 
 namespace winnow {
 namespace {
 
+using test::expect_same_bits;
+
 using AttentionOnEachIsa = EachIsa;
 INSTANTIATE_TEST_SUITE_P(Isa, AttentionOnEachIsa, all_isas(), isa_test_name);
-
-// Levels whose products take bf16 operands round q and the weights to 8 bits.
-double product_epsilon(Isa isa, KvDType dtype) {
-  const bool rounds = isa == Isa::kAvx512Bf16 || isa == Isa::kAmx;
-  return rounds && dtype == KvDType::kBf16 ? 0x1p-8 : 0;
-}
-
-void expect_same_bits(std::span<const float> got, std::span<const float> want) {
-  ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    ASSERT_EQ(std::bit_cast<uint32_t>(got[i]), std::bit_cast<uint32_t>(want[i]))
-        << "float " << i << ": " << got[i] << " and " << want[i];
-  }
-}
 
 // Compares rows at `positions` with the computation in double.
 void expect_rows_within_bound(const AttentionCase& c, std::span<const float> out, Isa isa,

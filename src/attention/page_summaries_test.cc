@@ -5,13 +5,10 @@
 #include <cmath>
 
 #include "support/attention_case.h"
+#include "support/f32_limits.h"
 
 namespace winnow {
 namespace {
-
-constexpr double kEpsilon = 0x1p-24;
-
-const KernelTable& scalar() { return kernel_table(known_isas().front()); }
 
 // A basis of random projections.
 SketchBasis random_basis(const KvLayout& layout, uint32_t seed) {
@@ -45,7 +42,7 @@ TEST(PageSummaries, MeansAreThoseOfTheKeysAndValuesAsStored) {
   for (const CaseShape& shape : shapes()) {
     SCOPED_TRACE(shape.name());
     AttentionCase c(shape, 1);
-    c.write(scalar(), 0, shape.tokens);
+    c.write(scalar_kernels(), 0, shape.tokens);
     const int num_pages = shape.tokens / kPageTokens;
     summarize_pages(c.kv(), c.pages(), 0, num_pages, nullptr, pool);
     for (int block = 0; block < num_pages * 4; ++block) {
@@ -71,7 +68,7 @@ TEST(PageSummaries, SketchesAreTheProjectedCentredKeysToHalfAStep) {
   for (const CaseShape& shape : shapes()) {
     SCOPED_TRACE(shape.name());
     AttentionCase c(shape, 2);
-    c.write(scalar(), 0, shape.tokens);
+    c.write(scalar_kernels(), 0, shape.tokens);
     const SketchBasis basis = random_basis(c.kv().layout, 3);
     const int num_pages = shape.tokens / kPageTokens;
     summarize_pages(c.kv(), c.pages(), 0, num_pages, &basis, pool);
@@ -101,7 +98,7 @@ TEST(PageSummaries, SketchesAreTheProjectedCentredKeysToHalfAStep) {
 TEST(PageSummaries, TheLargestCoordinateOfABlockTakesTheWholeRange) {
   ThreadPool pool(1);
   AttentionCase c({.tokens = 128, .head_dim = 64, .sketch_rank = 16}, 4);
-  c.write(scalar(), 0, 128);
+  c.write(scalar_kernels(), 0, 128);
   const SketchBasis basis = random_basis(c.kv().layout, 5);
   summarize_pages(c.kv(), c.pages(), 0, 1, &basis, pool);
   for (int block = 0; block < 4; ++block) {
@@ -116,7 +113,7 @@ TEST(PageSummaries, EqualKeysHaveSketchesOfZero) {
   ThreadPool pool(1);
   AttentionCase c({.tokens = 128, .head_dim = 64, .sketch_rank = 16}, 6);
   std::fill(c.k().begin(), c.k().end(), 1.5F);
-  c.write(scalar(), 0, 128);
+  c.write(scalar_kernels(), 0, 128);
   const SketchBasis basis = random_basis(c.kv().layout, 7);
   summarize_pages(c.kv(), c.pages(), 0, 1, &basis, pool);
   for (int i = 0; i < 128 * 16; ++i) ASSERT_EQ(summaries_of(c, 0, 0).sketches[i], 128);
@@ -132,7 +129,7 @@ TEST(PageSummaries, ABlockWithAKeyThatIsNotFiniteHasANaNScaleAndItsNeighboursDoN
     for (int token = 64; token < (bad == 3.3e38F ? 96 : 65); ++token) {
       c.k()[static_cast<size_t>(token * 128 + 64 + 7)] = bad;
     }
-    c.write(scalar(), 0, 128);
+    c.write(scalar_kernels(), 0, 128);
     const SketchBasis basis = random_basis(c.kv().layout, 9);
     summarize_pages(c.kv(), c.pages(), 0, 1, &basis, pool);
     for (int kv_head = 0; kv_head < 2; ++kv_head) {
@@ -148,7 +145,7 @@ TEST(PageSummaries, OnlyThePagesAskedForAreWritten) {
   ThreadPool pool(3);
   AttentionCase c({.tokens = 512, .kv_heads = 2, .head_dim = 16, .sketch_rank = 4}, 10);
   c.fill_pages(std::byte{0x55});
-  c.write(scalar(), 0, 512);
+  c.write(scalar_kernels(), 0, 512);
   const KvLayout& layout = c.kv().layout;
   const auto page = [&](int i) { return c.kv().page(c.pages()[static_cast<size_t>(i)]); };
   std::vector<std::vector<std::byte>> before;

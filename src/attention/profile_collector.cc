@@ -10,21 +10,21 @@ namespace {
 // Every so many tokens' queries count: neighbours are alike.
 constexpr int32_t kTokenStride = 7;
 
-using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using RowMajorFloats = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 // The queries of one KV head's group at every kTokenStride-th position: [rows][head_dim].
-RowMajor sampled_queries(const KvLayout& layout, int heads, const AttentionRows& rows,
-                         int kv_head) {
+RowMajorFloats sampled_queries(const KvLayout& layout, int heads, const AttentionRows& rows,
+                               int kv_head) {
   const int group = heads / layout.kv_heads;
   const int32_t first = (rows.begin + kTokenStride - 1) / kTokenStride * kTokenStride - rows.begin;
   const int32_t samples =
       first >= rows.num_tokens ? 0 : (rows.num_tokens - first - 1) / kTokenStride + 1;
-  RowMajor queries(int64_t{samples} * group, layout.head_dim);
+  RowMajorFloats queries(int64_t{samples} * group, layout.head_dim);
   for (int32_t i = 0; i < samples; ++i) {
     const int64_t token = first + int64_t{i} * kTokenStride;
     const float* q = rows.q + (token * heads + int64_t{kv_head} * group) * layout.head_dim;
     queries.middleRows(int64_t{i} * group, group) =
-        Eigen::Map<const RowMajor>(q, group, layout.head_dim);
+        Eigen::Map<const RowMajorFloats>(q, group, layout.head_dim);
   }
   return queries;
 }
@@ -44,8 +44,8 @@ void ProfileCollector::add_queries(int layer_idx, const KvLayout& layout, int he
   const int dims = layout.head_dim;
   moments.resize(static_cast<size_t>(layout.kv_heads) * dims * dims);
   for (int kv_head = 0; kv_head < layout.kv_heads; ++kv_head) {
-    const RowMajor queries = sampled_queries(layout, heads, rows, kv_head);
-    Eigen::Map<RowMajor> sum(moments.data() + int64_t{kv_head} * dims * dims, dims, dims);
+    const RowMajorFloats queries = sampled_queries(layout, heads, rows, kv_head);
+    Eigen::Map<RowMajorFloats> sum(moments.data() + int64_t{kv_head} * dims * dims, dims, dims);
     sum.noalias() += queries.transpose() * queries;
   }
 }

@@ -11,13 +11,11 @@ constexpr CaseShape kShape{.tokens = 1024, .kv_heads = 2, .head_dim = 16, .sketc
 constexpr SparseRule kRule{.dense_tokens = 256};
 constexpr SparseRule kV2Rule{.kind = SparseRuleKind::kV2, .dense_tokens = 256};
 
-const KernelTable& scalar() { return kernel_table(known_isas().front()); }
-
 class SummariesCase : public AttentionCase {
  public:
   explicit SummariesCase(uint32_t seed) : AttentionCase(kShape, seed) {
     fill_pages(std::byte{0x55});
-    write(scalar(), 0, kShape.tokens);
+    write(scalar_kernels(), 0, kShape.tokens);
   }
 
   const SketchBasis* update(SequenceSummaries& summaries, int num_tokens,
@@ -45,7 +43,7 @@ class SummariesCase : public AttentionCase {
   // New keys from a token on.
   void change_from(int token) {
     for (size_t i = static_cast<size_t>(token) * 32; i < k().size(); ++i) k()[i] = -2 * k()[i] + 1;
-    write(scalar(), token, kShape.tokens - token);
+    write(scalar_kernels(), token, kShape.tokens - token);
   }
   int num_summarized() const {
     int count = 0;

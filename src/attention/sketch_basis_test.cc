@@ -11,14 +11,12 @@ namespace {
 
 constexpr int kDims = 32;
 constexpr int kRank = 8;
-constexpr int kTokens = 256;
-
-const KernelTable& scalar() { return kernel_table(known_isas().front()); }
+constexpr int kBasisTokens = 256;
 
 // Keys whose spread along each axis is known: f16 keeps them to 2^-11.
 class BasisCase : public AttentionCase {
  public:
-  explicit BasisCase(uint32_t seed, int tokens = kTokens)
+  explicit BasisCase(uint32_t seed, int tokens = kBasisTokens)
       : AttentionCase({.tokens = tokens,
                        .kv_heads = 2,
                        .head_dim = kDims,
@@ -37,7 +35,7 @@ class BasisCase : public AttentionCase {
     }
   }
   SketchBasis fit(int num_tokens, const SketchMoments* prior = nullptr) {
-    write(scalar(), 0, shape().tokens);
+    write(scalar_kernels(), 0, shape().tokens);
     SketchBasis basis = empty_basis(kv().layout);
     for (int head = 0; head < 2; ++head) fit_head(kv(), pages(), num_tokens, prior, head, basis);
     return basis;
@@ -78,7 +76,7 @@ const std::vector<size_t> kAxes = {1, 4, 9, 16, 17, 20, 25, 30};
 TEST(SketchBasis, WithoutAPriorItSpansTheLeadingDirectionsOfTheCentredKeys) {
   BasisCase c(1);
   c.spread(strong_axes(kAxes));
-  const SketchBasis basis = c.fit(kTokens);
+  const SketchBasis basis = c.fit(kBasisTokens);
   for (size_t axis = 0; axis < kDims; ++axis) {
     const bool is_leading = std::find(kAxes.begin(), kAxes.end(), axis) != kAxes.end();
     EXPECT_NEAR(told_of_axis(basis.keys_of(0), axis), is_leading, 0.05) << "axis " << axis;
@@ -96,12 +94,12 @@ TEST(SketchBasis, ABlocksMeanDoesNotCount) {
     const size_t block = i / (2 * kDims) / 32;
     if (i % (2 * kDims) == 0) c.k()[i] += static_cast<float>(block) * 10;
   }
-  EXPECT_LT(told_of_axis(c.fit(kTokens).keys_of(0), 0), 0.05);
+  EXPECT_LT(told_of_axis(c.fit(kBasisTokens).keys_of(0), 0), 0.05);
 }
 
 // Keys within the span of the basis are told exactly: q . k = (q . queries) . (k . keys).
 void expect_exact_products(const BasisCase& c, const SketchBasis& basis) {
-  for (int token = 0; token < kTokens; token += 7) {
+  for (int token = 0; token < kBasisTokens; token += 7) {
     for (int head = 0; head < 2; ++head) {
       std::vector<double> centred(kDims);
       const int block = token / 32 * 32;
@@ -141,7 +139,7 @@ std::vector<float> within_axes(const std::vector<size_t>& axes) {
 TEST(SketchBasis, ProductsOfKeysWithinItsSpanAreExact) {
   BasisCase c(3);
   c.spread(within_axes(kAxes));
-  expect_exact_products(c, c.fit(kTokens));
+  expect_exact_products(c, c.fit(kBasisTokens));
 }
 
 TEST(SketchBasis, ProductsStayExactInTheMetricOfAPrior) {
@@ -151,7 +149,7 @@ TEST(SketchBasis, ProductsStayExactInTheMetricOfAPrior) {
   std::vector<float> queries(kDims);
   for (size_t dim = 0; dim < kDims; ++dim) queries[dim] = 0.1F + static_cast<float>(dim % 5);
   const SketchMoments prior = diagonal_moments(keys, queries);
-  const SketchBasis basis = c.fit(kTokens, &prior);
+  const SketchBasis basis = c.fit(kBasisTokens, &prior);
   EXPECT_NE(basis.keys, basis.queries);
   expect_exact_products(c, basis);
 }
@@ -161,12 +159,12 @@ TEST(SketchBasis, DirectionsThatNoQueryAsksForAreNotTold) {
   std::vector<float> deviations = strong_axes(kAxes);
   deviations[0] = 6;  // strongest of all
   c.spread(deviations);
-  EXPECT_GT(told_of_axis(c.fit(kTokens).keys_of(0), 0), 0.95);
+  EXPECT_GT(told_of_axis(c.fit(kBasisTokens).keys_of(0), 0), 0.95);
   std::vector<float> queries(kDims, 1.0F);
   queries[0] = 1e-6F;
   std::vector<float> prior_keys = strong_axes(kAxes);
   const SketchMoments prior = diagonal_moments(prior_keys, queries);
-  const SketchBasis basis = c.fit(kTokens, &prior);
+  const SketchBasis basis = c.fit(kBasisTokens, &prior);
   double told = 0;
   for (size_t i = 0; i < kRank; ++i) {
     told += std::abs(double{basis.keys_of(0)[i]} * basis.queries_of(0)[i]);
@@ -181,7 +179,7 @@ TEST(SketchBasis, APriorWeighsAsMuchAsThePrompt) {
   std::vector<float> prior_keys(kDims, 0.001F);
   for (const size_t axis : {2, 5, 11, 13}) prior_keys[axis] = 1e4F;
   const SketchMoments prior = diagonal_moments(prior_keys, std::vector<float>(kDims, 1.0F));
-  const SketchBasis basis = c.fit(kTokens, &prior);
+  const SketchBasis basis = c.fit(kBasisTokens, &prior);
   for (const size_t axis : {1, 4, 9, 14, 2, 5, 11, 13}) {
     double told = 0;
     for (size_t i = 0; i < kRank; ++i) {
@@ -194,11 +192,11 @@ TEST(SketchBasis, APriorWeighsAsMuchAsThePrompt) {
 TEST(SketchBasis, DependsOnItsTokensAlone) {
   BasisCase c(7, 512);
   c.spread(strong_axes(kAxes));
-  const SketchBasis want = c.fit(kTokens);
+  const SketchBasis want = c.fit(kBasisTokens);
   BasisCase other(7, 512);
   other.spread(strong_axes(kAxes));
-  for (size_t i = kTokens * 2 * kDims; i < other.k().size(); ++i) other.k()[i] = NAN;
-  EXPECT_EQ(other.fit(kTokens).keys, want.keys);
+  for (size_t i = kBasisTokens * 2 * kDims; i < other.k().size(); ++i) other.k()[i] = NAN;
+  EXPECT_EQ(other.fit(kBasisTokens).keys, want.keys);
 }
 
 TEST(SketchBasis, StaysFiniteWhateverTheKeys) {
@@ -212,7 +210,7 @@ TEST(SketchBasis, StaysFiniteWhateverTheKeys) {
     const SketchMoments prior =
         diagonal_moments(std::vector<float>(kDims, 1.0F), std::vector<float>(kDims, 0.0F));
     for (const SketchMoments* moments : {static_cast<const SketchMoments*>(nullptr), &prior}) {
-      const SketchBasis basis = c.fit(kTokens, moments);
+      const SketchBasis basis = c.fit(kBasisTokens, moments);
       for (const float value : basis.keys) ASSERT_TRUE(std::isfinite(value));
       for (const float value : basis.queries) ASSERT_TRUE(std::isfinite(value));
     }

@@ -7,19 +7,16 @@
 
 #include "attention/page_summaries.h"
 #include "support/each_isa.h"
+#include "support/same_bits.h"
 #include "support/sparse_case.h"
 
 namespace winnow {
 namespace {
 
+using test::expect_same_bits;
+
 using SparseOnEachIsa = EachIsa;
 INSTANTIATE_TEST_SUITE_P(Isa, SparseOnEachIsa, all_isas(), isa_test_name);
-
-// Levels whose products take bf16 operands round q and the weights to 8 bits.
-double product_epsilon(Isa isa, KvDType dtype) {
-  const bool rounds = isa == Isa::kAvx512Bf16 || isa == Isa::kAmx;
-  return rounds && dtype == KvDType::kBf16 ? 0x1p-8 : 0;
-}
 
 SparseRule winnow_rule(float tau) { return {.dense_tokens = 256, .tail_tokens = 0, .tau = tau}; }
 
@@ -48,13 +45,6 @@ std::vector<CaseShape> shapes(Isa isa) {
                                {.tokens = 640, .group = 1, .head_dim = 256, .dtype = KvDType::kF16},
                                {.tokens = 640, .group = 2, .head_dim = 80, .soft_cap = 30}});
   return shapes;
-}
-
-void expect_same_bits(std::span<const float> got, std::span<const float> want) {
-  ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    ASSERT_EQ(std::bit_cast<uint32_t>(got[i]), std::bit_cast<uint32_t>(want[i])) << "float " << i;
-  }
 }
 
 void expect_within_bounds(const SparseCase& c, const SparseRun& run, int position, int head,

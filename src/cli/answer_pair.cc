@@ -6,6 +6,7 @@
 
 #include "cli/formatted.h"
 #include "cli/interrupt.h"
+#include "cli/statistics.h"
 #include "engine/divergence.h"
 #include "engine/sequence.h"
 
@@ -29,11 +30,6 @@ Result<Answer> answer_alone(const LoadedModel& loaded, AnswerRequest request,
   TRY(Answer answered, answer(loaded, *sequence, request, console));
   if (answered.cancelled()) return fail(ErrorCode::kInterrupted, "interrupted");
   return answered;
-}
-
-double mean(const std::vector<double>& values) {
-  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
-  return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
 // Reads a page of the prompt, so that the first of two answers does not alone wait for the weights

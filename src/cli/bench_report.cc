@@ -7,6 +7,7 @@
 
 #include "cli/formatted.h"
 #include "cli/json_output.h"
+#include "cli/statistics.h"
 
 namespace winnow {
 namespace {
@@ -76,19 +77,6 @@ std::vector<double> BenchRow::tokens_per_second() const {
   const auto tokens = static_cast<double>(prompt_tokens + generated_tokens);
   for (const double ns : samples_ns) speeds.push_back(ns > 0 ? tokens * 1e9 / ns : 0);
   return speeds;
-}
-
-double mean(const std::vector<double>& values) {
-  if (values.empty()) return 0;
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-double standard_deviation(const std::vector<double>& values) {
-  if (values.size() < 2) return 0;
-  const double center = mean(values);
-  double squares = 0;
-  for (const double value : values) squares += (value - center) * (value - center);
-  return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
 std::string bench_markdown(const BenchSetup& setup, const std::vector<BenchRow>& rows) {

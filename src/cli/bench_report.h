@@ -35,10 +35,6 @@ struct BenchRow {
   std::vector<double> tokens_per_second() const;
 };
 
-double mean(const std::vector<double>& values);
-// Of a sample: divides by n - 1; 0 for fewer than two values.
-double standard_deviation(const std::vector<double>& values);
-
 std::string bench_markdown(const BenchSetup& setup, const std::vector<BenchRow>& rows);
 std::string bench_json(const BenchSetup& setup, const std::vector<BenchRow>& rows);
 std::string bench_csv(const BenchSetup& setup, const std::vector<BenchRow>& rows);

@@ -28,13 +28,6 @@ TEST(BenchReport, RowsAreNamedAsLlamaBenchNamesThem) {
   EXPECT_EQ(kRows[1].name(), "tg64 @ d4096");
 }
 
-TEST(BenchReport, MeanAndDeviationAreThoseOfASample) {
-  EXPECT_DOUBLE_EQ(mean({1, 2, 6}), 3);
-  EXPECT_DOUBLE_EQ(standard_deviation({2, 4, 4, 4, 5, 5, 7, 9}), 2.1380899352993952);
-  EXPECT_EQ(standard_deviation({5}), 0);
-  EXPECT_EQ(mean({}), 0);
-}
-
 TEST(BenchReport, JsonIsValidAndHoldsTheSpeeds) {
   const boost::json::value json = boost::json::parse(bench_json(kSetup, kRows));
   const auto& first = json.at(0).as_object();

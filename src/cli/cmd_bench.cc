@@ -32,7 +32,7 @@ struct BenchFlags {
 };
 
 constexpr int64_t kMaxTokens = int64_t{1} << 30;
-constexpr const char* kFooter =
+constexpr const char* kBenchFooter =
     "Each prompt and answer length is measured at each depth, with random tokens, after a "
     "warm-up.\n"
     "Tokenising is not counted. A length of 0 leaves the test out.\n\n"
@@ -183,7 +183,7 @@ std::vector<BenchRow> planned_rows(const BenchFlags& flags) {
 Result<ExitCode> cmd_bench(Arguments args, Console& console) {
   BenchFlags flags;
   FlagSet set("bench", "Measures how fast prompts are read and answers are made.",
-              kMoreAttentionFlags + std::string(kFooter));
+              kMoreAttentionFlags + std::string(kBenchFooter));
   add_flags(set, flags, console.quiet);
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;

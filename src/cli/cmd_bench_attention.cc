@@ -14,8 +14,8 @@
 namespace winnow {
 namespace {
 
-constexpr int64_t kMaxTokens = int64_t{1} << 24;
-constexpr const char* kFooter =
+constexpr int64_t kMaxOperatorTokens = int64_t{1} << 24;
+constexpr const char* kBenchAttentionFooter =
     "The last --queries rows of --len tokens attend, densely and over --density of the pairs they\n"
     "see, chosen at random: sparse_ms. The first 64 tokens and the 64 nearest are always kept.\n"
     "select_ms is the time to score, choose and correct blocks by the rule winnow. The peak is\n"
@@ -36,8 +36,9 @@ struct Flags {
 };
 
 void add_flags(FlagSet& set, Flags& flags) {
-  set.integer("--len", flags.tokens, {2 * kPageTokens, kMaxTokens}, "tokens [16384]");
-  set.integer("--queries", flags.queries, {1, kMaxTokens}, "rows, the last of the tokens [512]");
+  set.integer("--len", flags.tokens, {2 * kPageTokens, kMaxOperatorTokens}, "tokens [16384]");
+  set.integer("--queries", flags.queries, {1, kMaxOperatorTokens},
+              "rows, the last of the tokens [512]");
   set.integer("--heads", flags.heads, {1, 1024}, "query heads [8]");
   set.integer("--kv-heads", flags.kv_heads, {1, 1024}, "KV heads [2]");
   set.integer("--dim", flags.head_dim, {kKvLanes, 256}, "head width [128]");
@@ -109,7 +110,8 @@ std::string to_text(const AttentionBenchResult& result, double share_of_peak,
 
 Result<ExitCode> cmd_bench_attention(Arguments args, Console& console) {
   Flags flags;
-  FlagSet set("bench attention", "Measures the attention operator on random numbers.", kFooter);
+  FlagSet set("bench attention", "Measures the attention operator on random numbers.",
+              kBenchAttentionFooter);
   add_flags(set, flags);
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;

@@ -14,7 +14,7 @@
 namespace winnow {
 namespace {
 
-constexpr int64_t kMaxTokens = int64_t{1} << 24;
+constexpr int64_t kMaxRequestTokens = int64_t{1} << 24;
 constexpr int64_t kMaxRequests = int64_t{1} << 24;
 constexpr int64_t kDefaultRequests = 100;
 constexpr int64_t kDefaultConcurrency = 4;
@@ -45,7 +45,7 @@ struct BenchServeFlags {
   std::optional<std::string> plot_file;
 };
 
-constexpr const char* kFooter =
+constexpr const char* kBenchServeFooter =
     "Prompts are token ids where the server has /tokenize, and text of about their length "
     "otherwise.\nOne request before the run warms the server up and is not counted.\n\n"
     "Examples:\n"
@@ -66,14 +66,15 @@ void add_flags(FlagSet& set, BenchServeFlags& flags, bool& quiet) {
   set.number("--seconds", flags.seconds, {1e-3F, 1e6F}, "how long requests are sent");
   set.text("--prompt-tokens", flags.prompt_tokens,
            "LENGTH[:WEIGHT],... [128:4,512:3,1024:2,4096:1]");
-  set.integer("--shared-prefix", flags.shared_prefix, {0, kMaxTokens},
+  set.integer("--shared-prefix", flags.shared_prefix, {0, kMaxRequestTokens},
               "tokens that all prompts begin with, part of their length [0]");
-  set.integer("--max-tokens", flags.max_tokens, {1, kMaxTokens}, "tokens of each answer [128]");
+  set.integer("--max-tokens", flags.max_tokens, {1, kMaxRequestTokens},
+              "tokens of each answer [128]");
   set.seed("--seed", flags.seed, "of prompts and arrivals [random]");
   set.text("--goodput", flags.goodput, "ttft:MS,tpot:MS,e2el:MS: what a good request keeps");
   set.toggle("--isolation", flags.isolation, "one long prompt beside streams instead");
   set.integer("--streams", flags.streams, {1, 4096}, "of --isolation [8]");
-  set.integer("--long-prompt", flags.long_prompt, {1, kMaxTokens}, "of --isolation [16384]");
+  set.integer("--long-prompt", flags.long_prompt, {1, kMaxRequestTokens}, "of --isolation [16384]");
   set.number("--timeout", flags.timeout_s, {0.1F, 86400}, "s of a silent server [600]");
   set.toggle("--json", flags.json, "print one JSON object");
   set.toggle("--records", flags.records, "with every request in it");
@@ -117,7 +118,7 @@ BenchPrompts make_prompts(const ServedModel& model, int64_t shared_tokens, uint6
 Result<Bench> prepare(const BenchServeFlags& flags, Console& console) {
   const std::string mix =
       flags.prompt_tokens.value_or(flags.isolation ? kDefaultStreamPrompt : kDefaultMix);
-  TRY(const LengthMix lengths, LengthMix::parse(mix, kMaxTokens, "--prompt-tokens"));
+  TRY(const LengthMix lengths, LengthMix::parse(mix, kMaxRequestTokens, "--prompt-tokens"));
   TRY(const EndpointUrl url, parse_endpoint_url(flags.endpoint, "--endpoint"));
   const HttpCallOptions options{.api_key = flags.api_key,
                                 .silence_limit_s = static_cast<double>(flags.timeout_s)};
@@ -173,7 +174,7 @@ LoadPlan load_plan(const BenchServeFlags& flags, const Bench& bench) {
 
 // One short request alone.
 Result<bool> warm_up(Bench& bench) {
-  TRY(LengthMix shortest, LengthMix::parse("32", kMaxTokens, "warm-up"));
+  TRY(LengthMix shortest, LengthMix::parse("32", kMaxRequestTokens, "warm-up"));
   const LoadPlan plan{.model = bench.model.name,
                       .rate = {},
                       .concurrency = 1,
@@ -257,7 +258,7 @@ Result<ExitCode> bench_isolation(const BenchServeFlags& flags, Bench& bench, Con
 
 Result<ExitCode> cmd_bench_serve(Arguments args, Console& console) {
   BenchServeFlags flags;
-  FlagSet set("bench serve", "Measures a server of the OpenAI API under load.", kFooter);
+  FlagSet set("bench serve", "Measures a server of the OpenAI API under load.", kBenchServeFooter);
   add_flags(set, flags, console.quiet);
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;

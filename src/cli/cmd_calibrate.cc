@@ -31,7 +31,7 @@ constexpr float kLeastFactor = 0.1F;
 constexpr float kMostFactor = 10;
 constexpr int64_t kPositions = 512;
 
-constexpr const char* kFooter =
+constexpr const char* kCalibrateFooter =
     "The profile holds second moments of keys and queries, in which the sketches of keys are\n"
     "fitted, and the factor of --sparse-tau at which the mean divergence on the text reaches\n"
     "--target-kl. Without -f a built-in text of prose, code, tables and conversation is read.\n"
@@ -111,7 +111,7 @@ Result<std::string> output_path(const CalibrateFlags& flags, const Model& model)
 
 Result<ExitCode> cmd_calibrate(Arguments args, Console& console) {
   CalibrateFlags flags;
-  FlagSet set("calibrate", "Profiles a model's attention for sparse prompts.", kFooter);
+  FlagSet set("calibrate", "Profiles a model's attention for sparse prompts.", kCalibrateFooter);
   add_flags(set, flags, console.quiet);
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;

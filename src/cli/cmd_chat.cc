@@ -26,7 +26,7 @@ struct ChatFlags {
   std::string prefix_reuse = "all";
 };
 
-constexpr const char* kFooter =
+constexpr const char* kChatFooter =
     "Commands in the conversation: /read FILE, /regen, /clear, /help, /exit.\n"
     "The first Ctrl+C stops the answer, the second ends the program.\n";
 
@@ -202,7 +202,7 @@ Result<ExitCode> converse(Conversation& conversation, Console& console) {
 Result<ExitCode> cmd_chat(Arguments args, Console& console) {
   ChatFlags flags;
   FlagSet set("chat", "Holds a conversation; one line is one message.",
-              kMoreAttentionFlags + std::string(kFooter));
+              kMoreAttentionFlags + std::string(kChatFooter));
   add_flags(set, flags, console.quiet);
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;

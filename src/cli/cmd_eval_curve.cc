@@ -27,7 +27,7 @@ struct CurveFlags {
   bool json = false;
 };
 
-constexpr const char* kFooter =
+constexpr const char* kEvalCurveFooter =
     "Runs 'winnow eval kl' once for every setting. Time is that of all attention, the choice of\n"
     "blocks included, as a share of dense attention's in the same run; other load disturbs it.\n\n"
     "Example:\n"
@@ -132,7 +132,8 @@ CurvePlot to_plot(const std::vector<CurveRow>& rows, int64_t num_tokens) {
 Result<ExitCode> cmd_eval_curve(Arguments args, Console& console) {
   CurveFlags flags;
   FlagSet set("eval curve",
-              "Quality against cost of sparse attention on a text, setting by setting.", kFooter);
+              "Quality against cost of sparse attention on a text, setting by setting.",
+              kEvalCurveFooter);
   add_flags(set, flags, console.quiet);
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;

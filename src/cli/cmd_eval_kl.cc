@@ -21,7 +21,7 @@ struct KlFlags {
   bool json = false;
 };
 
-constexpr const char* kFooter =
+constexpr const char* kEvalKlFooter =
     "Runs the text twice as a prompt, with dense attention and as --attention says, and compares\n"
     "the next-token distributions at the last positions whose rows may be sparse. --attention\n"
     "dense compares two dense runs. Density is the share of dense attention's pairs of tokens\n"
@@ -71,7 +71,8 @@ std::string to_text(const AttentionComparison& found) {
 
 Result<ExitCode> cmd_eval_kl(Arguments args, Console& console) {
   KlFlags flags;
-  FlagSet set("eval kl", "Compares sparse attention with dense attention on a text.", kFooter);
+  FlagSet set("eval kl", "Compares sparse attention with dense attention on a text.",
+              kEvalKlFooter);
   add_flags(set, flags, console.quiet);
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;

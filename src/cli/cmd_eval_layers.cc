@@ -20,7 +20,7 @@ struct LayersFlags {
   bool json = false;
 };
 
-constexpr const char* kFooter =
+constexpr const char* kEvalLayersFooter =
     "Reads the text as a prompt. Tiles that are probed are computed densely as well, from the "
     "same\n"
     "queries, keys and values: mass kept is the share of the dense softmax that lies on the keys\n"
@@ -41,7 +41,8 @@ void add_flags(FlagSet& set, LayersFlags& flags, bool& quiet) {
 
 Result<ExitCode> cmd_eval_layers(Arguments args, Console& console) {
   LayersFlags flags;
-  FlagSet set("eval layers", "Tells what each layer and head keeps and loses on a text.", kFooter);
+  FlagSet set("eval layers", "Tells what each layer and head keeps and loses on a text.",
+              kEvalLayersFooter);
   add_flags(set, flags, console.quiet);
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;

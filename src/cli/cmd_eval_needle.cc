@@ -32,7 +32,7 @@ struct NeedleFlags {
   bool json = false;
 };
 
-constexpr const char* kFooter =
+constexpr const char* kEvalNeedleFooter =
     "Numbers are planted in a text. Some are asked for after it, where rows are dense; others the\n"
     "text itself repeats far from where they stood first: their digits count as right where they\n"
     "are the likeliest tokens. The rows of the second kind are sparse in prompts of 4096 tokens "
@@ -199,7 +199,7 @@ Result<std::vector<NeedleResult>> run_all(const LoadedModel& loaded,
 Result<ExitCode> cmd_eval_needle(Arguments args, Console& console) {
   NeedleFlags flags;
   FlagSet set("eval needle", "Plants numbers in texts and counts those found again.",
-              kMoreAttentionFlags + std::string(kFooter));
+              kMoreAttentionFlags + std::string(kEvalNeedleFooter));
   add_flags(set, flags, console.quiet);
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;

@@ -24,7 +24,7 @@ struct EvalFlags {
   bool json = false;
 };
 
-constexpr const char* kFooter =
+constexpr const char* kEvalPplFooter =
     "The first token is given; every later one is predicted from all before it, with the\n"
     "arithmetic of prompts. --json prints the keys ppl and tokens, and with --logprobs\n"
     "target_logprob (of each next token) and top1 (the likeliest token after each position).\n";
@@ -62,7 +62,7 @@ Result<ScoredText> score(const LoadedModel& loaded, std::span<const TokenId> ids
 
 Result<ExitCode> cmd_eval_ppl(Arguments args, Console& console) {
   EvalFlags flags;
-  FlagSet set("eval ppl", "Prints the perplexity of a text under a model.", kFooter);
+  FlagSet set("eval ppl", "Prints the perplexity of a text under a model.", kEvalPplFooter);
   add_flags(set, flags, console.quiet);
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;

@@ -28,7 +28,7 @@ struct RulerFlags {
   bool json = false;
 };
 
-constexpr const char* kFooter =
+constexpr const char* kEvalRulerFooter =
     "Tasks: niah_single_1 to 3, niah_multikey_1 to 3, niah_multivalue, niah_multiquery, vt, cwe,\n"
     "fwe (arXiv 2404.06654), in the model's chat template. A score is the share of the expected\n"
     "strings that the answer contains. Both ways of attending answer the same prompts; the\n"
@@ -135,7 +135,7 @@ Result<std::vector<RulerResult>> run_tasks(const LoadedModel& loaded, const Rule
 Result<ExitCode> cmd_eval_ruler(Arguments args, Console& console) {
   RulerFlags flags;
   FlagSet set("eval ruler", "Answers RULER's synthetic tasks with dense and sparse attention.",
-              kMoreAttentionFlags + std::string(kFooter));
+              kMoreAttentionFlags + std::string(kEvalRulerFooter));
   add_flags(set, flags, console.quiet);
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;

@@ -34,7 +34,7 @@ struct MapFlags {
   static constexpr int64_t kAll = -1;
 };
 
-constexpr const char* kFooter =
+constexpr const char* kMapFooter =
     "Reads the text as a prompt. A picture's rows are queries, its columns keys. The page of "
     "--html\n"
     "shows the text under the pointer and needs no other file.\n\n"
@@ -85,7 +85,8 @@ Status check_heads(const MapFlags& flags, const ModelConfig& config) {
 
 Result<ExitCode> cmd_map(Arguments args, Console& console) {
   MapFlags flags;
-  FlagSet set("map", "Draws which blocks of keys each layer and head kept for a prompt.", kFooter);
+  FlagSet set("map", "Draws which blocks of keys each layer and head kept for a prompt.",
+              kMapFooter);
   add_flags(set, flags, console.quiet);
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;

@@ -26,7 +26,7 @@ struct RunFlags {
   bool json = false;
 };
 
-constexpr const char* kFooter =
+constexpr const char* kRunFooter =
     "With neither -p nor -f the prompt is read from stdin. Bytes that are not UTF-8 become\n"
     "U+FFFD, unless --raw is given. Ctrl+C stops the answer; the exit code is then 130.\n\n"
     "Examples:\n"
@@ -63,7 +63,7 @@ Result<std::vector<TokenId>> encode_prompt(const RunFlags& flags, const std::str
 Result<ExitCode> cmd_run(Arguments args, Console& console) {
   RunFlags flags;
   FlagSet set("run", "Answers one prompt; the answer streams to stdout.",
-              kMoreAttentionFlags + std::string(kFooter));
+              kMoreAttentionFlags + std::string(kRunFooter));
   add_flags(set, flags, console.quiet);
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;

@@ -47,7 +47,7 @@ struct ServeFlags {
   float drain_timeout_s = 30;
 };
 
-constexpr const char* kFooter =
+constexpr const char* kServeFooter =
     "The first Ctrl+C or SIGTERM lets running requests finish, the second ends the program.\n"
     "One line of JSON per request goes to stderr, unless -q is given.\n\n"
     "Examples:\n"
@@ -187,7 +187,8 @@ Result<std::optional<ChatPrompt>> chat_prompt_of(const LoadedModel& loaded) {
 
 Result<ExitCode> cmd_serve(Arguments args, Console& console) {
   ServeFlags flags;
-  FlagSet set("serve", "Answers the OpenAI HTTP API.", kMoreAttentionFlags + std::string(kFooter));
+  FlagSet set("serve", "Answers the OpenAI HTTP API.",
+              kMoreAttentionFlags + std::string(kServeFooter));
   add_flags(set, flags, console.quiet);
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;

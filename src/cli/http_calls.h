@@ -16,6 +16,8 @@
 
 namespace winnow {
 
+inline constexpr int kHttpOk = 200;
+
 struct HttpCall {
   std::string method = "POST";
   std::string path;  // below the endpoint's root

@@ -4,19 +4,14 @@
 
 #include <thread>
 
+#include "support/calls_to.h"
 #include "support/scripted_server.h"
 
 namespace winnow {
 namespace {
 
+using test::calls_to;
 using test::ScriptedServer;
-
-std::unique_ptr<HttpCalls> calls_to(uint16_t port, HttpCallOptions options = {}) {
-  if (options.silence_limit_s == 0) options.silence_limit_s = 60;
-  auto calls = HttpCalls::create({.host = "127.0.0.1", .port = port, .root = "/root"}, options);
-  EXPECT_TRUE(calls.ok());
-  return std::move(calls).value();
-}
 
 struct Outcome {
   int status = 0;
@@ -49,7 +44,7 @@ Outcome outcome_of(HttpCalls& calls, const HttpCall& call) {
 
 TEST(HttpCalls, RequestsSayWhatTheyShould) {
   ScriptedServer server([](const std::string&) { return ScriptedServer::reply(200, "yes"); });
-  const auto calls = calls_to(server.port(), {.api_key = "secret"});
+  const auto calls = calls_to(server.port(), {.api_key = "secret"}, "/root");
   const Outcome outcome = outcome_of(*calls, {.path = "/v1/x", .body = "{}"});
   EXPECT_EQ(outcome.status, 200);
   EXPECT_EQ(outcome.body, "yes");

@@ -10,21 +10,16 @@
 #include "cli/isolation_run.h"
 #include "cli/latency_figures.h"
 #include "cli/served_model.h"
+#include "support/calls_to.h"
 #include "support/scripted_server.h"
 #include "support/test_server.h"
 
 namespace winnow {
 namespace {
 
+using test::calls_to;
 using test::ScriptedServer;
 using test::TestServer;
-
-std::unique_ptr<HttpCalls> calls_to(uint16_t port, const std::string& api_key = "") {
-  auto calls = HttpCalls::create({.host = "127.0.0.1", .port = port, .root = ""},
-                                 {.api_key = api_key, .silence_limit_s = 60});
-  EXPECT_TRUE(calls.ok());
-  return std::move(calls).value();
-}
 
 LoadPlan plan_of(const ServedModel& model, const char* lengths) {
   return {.model = model.name,
@@ -104,7 +99,7 @@ TEST(LoadRun, TimeEndsWhatNumbersDoNot) {
 
 TEST(LoadRun, RefusalsAreRecordedAndManyInARowEndTheLoop) {
   TestServer server({.keys = {"right"}});
-  const auto wrong = calls_to(server.port(), "wrong");
+  const auto wrong = calls_to(server.port(), {.api_key = "wrong"});
   const auto refused = ask_served_model(*wrong, {});
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().message.find("expected status 200, found 401"), std::string::npos);
@@ -115,7 +110,7 @@ TEST(LoadRun, RefusalsAreRecordedAndManyInARowEndTheLoop) {
   EXPECT_GE(std::ssize(result.records), kMaxFailuresInRow);
   EXPECT_LE(std::ssize(result.records), kMaxFailuresInRow + plan.concurrency);
   for (const RequestRecord& record : result.records) EXPECT_EQ(record.failure->kind, "HTTP 401");
-  EXPECT_TRUE(ask_served_model(*calls_to(server.port(), "right"), {}).ok());
+  EXPECT_TRUE(ask_served_model(*calls_to(server.port(), {.api_key = "right"}), {}).ok());
 }
 
 TEST(LoadRun, ServersWithoutTokenizeGetText) {

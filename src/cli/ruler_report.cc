@@ -9,6 +9,7 @@
 #include "cli/formatted.h"
 #include "cli/json_output.h"
 #include "cli/random_choice.h"
+#include "cli/statistics.h"
 
 namespace winnow {
 namespace {
@@ -19,10 +20,6 @@ std::string lower(std::string_view text) {
     if (byte >= 'A' && byte <= 'Z') byte = static_cast<char>(byte - 'A' + 'a');
   }
   return lowered;
-}
-
-double mean(std::span<const double> numbers) {
-  return std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
 }
 
 // Scores of a task, or of several with equal weight; from 0 to 100.

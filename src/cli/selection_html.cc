@@ -11,7 +11,7 @@
 namespace winnow {
 namespace {
 
-constexpr const char* kStyle = R"(
+constexpr const char* kPageStyle = R"(
 :root { color-scheme: light dark; --kept: #0b4f94; --left: #e6ebf2; --dense: #b3a583; }
 @media (prefers-color-scheme: dark) { :root { --kept: #7cc4ff; --left: #2a323d; --dense: #7d7153; } }
 body { font: 14px system-ui, sans-serif; margin: 1rem 1rem 19rem; }
@@ -31,7 +31,7 @@ pre { flex: 1; overflow: auto; white-space: pre-wrap; overflow-wrap: anywhere; m
 
 // A cell is one character of a head's "cells": # for dense, a space where nothing is seen, else a
 // to p for what was kept, from nothing to all. Row r holds r + 1 of them.
-constexpr int kShades = 15;
+constexpr int kLetterShades = 15;
 
 constexpr const char* kScript = R"(
 'use strict';
@@ -136,7 +136,7 @@ std::string cells_of(const SelectionMap& map, const SelectionMap::Head& head) {
           break;
         case SelectionMap::Kind::kSparse:
           // The least that was kept is told from nothing.
-          cells += static_cast<char>('a' + std::ceil(cell.kept * kShades - 1e-6));
+          cells += static_cast<char>('a' + std::ceil(cell.kept * kLetterShades - 1e-6));
       }
     }
   }
@@ -176,7 +176,7 @@ std::string selection_html(const SelectionMap& map, const std::string& title,
                                  {"heads", std::move(heads)}};
   const std::string name = markup_text(title);
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>" + name +
-         "</title>\n<style>" + kStyle + "</style>\n<h1>" + name + "</h1>" + kBody +
+         "</title>\n<style>" + kPageStyle + "</style>\n<h1>" + name + "</h1>" + kBody +
          "<script type=\"application/json\" id=\"data\">" + json_in_script(data) + "</script>\n" +
          "<script>" + kScript + "</script>\n</html>\n";
 }

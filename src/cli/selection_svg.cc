@@ -16,7 +16,7 @@ constexpr double kMargin = 24;
 constexpr double kTop = 72;
 constexpr double kLabel = 18;  // above each picture
 
-constexpr const char* kStyle =
+constexpr const char* kMapStyle =
     "<style>\n"
     "text{font:12px system-ui,sans-serif;fill:#222}.title{font-size:15px;font-weight:600}\n"
     ".page{fill:#fff}.left{fill:#e6ebf2}.dense{fill:#b3a583}.kept{fill:#0b4f94}\n"
@@ -121,7 +121,7 @@ std::string selection_svg(const SelectionMap& map, const std::string& title) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" width=\"%g\" "
       "height=\"%g\">\n",
       width, height, width, height);
-  svg += kStyle;
+  svg += kMapStyle;
   svg += "<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n";
   svg += text_at(kMargin, 24, "title", title) + legend(map);
   const auto place = [](const std::set<int>& numbers, int number) {

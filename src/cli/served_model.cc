@@ -15,8 +15,6 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr int kOk = 200;
-
 // Nothing if it is no object.
 std::optional<json::object> object_of(const std::string& body) {
   json::error_code error;
@@ -28,7 +26,7 @@ std::optional<json::object> object_of(const std::string& body) {
 Result<std::string> first_model(HttpCalls& calls) {
   constexpr const char* kPath = "/v1/models";
   TRY(const HttpAnswer answer, http_answer(calls, {.method = "GET", .path = kPath}));
-  if (answer.status != kOk) {
+  if (answer.status != kHttpOk) {
     return fail(ErrorCode::kIo, "%s: expected status 200, found %d: %s", kPath, answer.status,
                 http_error_message(answer.body).c_str());
   }
@@ -80,7 +78,7 @@ Result<ServedModel> ask_served_model(HttpCalls& calls, const std::optional<std::
       http_answer(calls, {.path = "/tokenize", .body = tokenize_body(model.name)}));
   // A server without it is no failure: prompts are then text.
   const std::optional<json::object> object =
-      answer.status == kOk ? object_of(answer.body) : std::nullopt;
+      answer.status == kHttpOk ? object_of(answer.body) : std::nullopt;
   if (!object) return model;
   model.text_ids = ids_in(*object);
   const json::value* context = object->if_contains("max_model_len");

@@ -3,13 +3,13 @@
 #include <boost/json/parse.hpp>
 
 #include "base/escape.h"
+#include "cli/http_calls.h"
 
 namespace winnow {
 namespace {
 
 namespace json = boost::json;
 
-constexpr int kOk = 200;
 constexpr size_t kMaxErrorBytes = 65536;
 constexpr size_t kMaxLineBytes = size_t{1} << 24;
 constexpr size_t kMaxShownBytes = 300;
@@ -66,7 +66,7 @@ void StreamedCompletion::fail_once(std::string kind, std::string message) {
 }
 
 void StreamedCompletion::on_body(std::string_view bytes, double now_s) {
-  if (status_ != kOk) {
+  if (status_ != kHttpOk) {
     rest_ += bytes.substr(0, kMaxErrorBytes - std::min(kMaxErrorBytes, rest_.size()));
     return;
   }
@@ -125,7 +125,7 @@ void StreamedCompletion::read_usage(const json::object& usage) {
 
 void StreamedCompletion::on_end(const std::optional<RequestFailure>& failure, double now_s) {
   record_.ended_s = now_s;
-  if (status_ != 0 && status_ != kOk) {
+  if (status_ != 0 && status_ != kHttpOk) {
     fail_once("HTTP " + std::to_string(status_), http_error_message(rest_));
   }
   if (failure) fail_once(failure->kind, failure->message);

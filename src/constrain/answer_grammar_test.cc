@@ -7,13 +7,14 @@
 
 #include "constrain/answer_parser.h"
 #include "constrain/grammar_constraint.h"
-#include "constrain/grammar_matcher.h"
+#include "support/grammar_checks.h"
 #include "support/tiny_tokenizer.h"
 
 namespace winnow {
 namespace {
 
 namespace json = boost::json;
+using test::accepts;
 
 class AnswerGrammarTest : public testing::Test {
  protected:
@@ -27,15 +28,6 @@ class AnswerGrammarTest : public testing::Test {
   std::string error_of(const std::string& request, const AnswerFormat& format = {}) const {
     const auto grammar = grammar_of(request, format);
     return grammar.ok() ? "accepted" : grammar.error().message;
-  }
-  static bool accepts(const Grammar& grammar, std::string_view text) {
-    GrammarMatcher matcher(grammar);
-    ConfigId config = matcher.start();
-    for (const char byte : text) {
-      if (config == kDeadConfig) return false;
-      config = matcher.step(config, static_cast<uint8_t>(byte));
-    }
-    return config != kDeadConfig && matcher.accepts(config);
   }
 
   test::TinyTokenizer model_ = test::tiny_tokenizer("qwen2-bias");

@@ -5,8 +5,6 @@
 namespace winnow {
 namespace {
 
-using Kind = CallBody::Kind;
-
 // Reads on from a place in the text; whatever is missing at the end of it may still come.
 class BodyReader {
  public:
@@ -21,13 +19,15 @@ class BodyReader {
     return true;
   }
   CallBody none() const { return {}; }
-  CallBody needs_more() const { return {at_end_ ? Kind::kNone : Kind::kNeedsMore}; }
+  CallBody needs_more() const {
+    return {at_end_ ? CallBody::Kind::kNone : CallBody::Kind::kNeedsMore};
+  }
   // If `mark` is not here: whether it may come.
   CallBody missing(std::string_view mark) const {
     return may_become(rest(), mark) ? needs_more() : none();
   }
   CallBody whole(std::vector<ToolCall> calls) const {
-    return {Kind::kWhole, pos_, std::move(calls)};
+    return {CallBody::Kind::kWhole, pos_, std::move(calls)};
   }
   bool may_come(std::string_view mark) const { return !at_end_ && may_become(rest(), mark); }
 
@@ -52,20 +52,20 @@ CallBody json_calls(BodyReader& reader) {
 
 CallBody tagged(BodyReader& reader) {
   CallBody body = json_calls(reader);
-  if (body.kind != Kind::kWhole) return body;
+  if (body.kind != CallBody::Kind::kWhole) return body;
   reader.skip_blanks();
   if (reader.may_come(marker::kToolCallEnd)) return reader.needs_more();
   // The closing tag may be missing.
   return reader.take(marker::kToolCallEnd) ? reader.whole(std::move(body.calls)) : body;
 }
 
-bool is_name_byte(char byte) {
+bool is_function_name_byte(char byte) {
   return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
          (byte >= '0' && byte <= '9') || byte == '_' || byte == '-' || byte == '.';
 }
 
 size_t name_size(std::string_view text) {
-  return static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_name_byte) -
+  return static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_function_name_byte) -
                              text.begin());
 }
 
@@ -112,7 +112,7 @@ CallBody deepseek(std::string_view opening, BodyReader& reader) {
     if (!reader.take(kFence)) return reader.missing(kFence);
   }
   CallBody body = arguments_of(name, reader);
-  if (body.kind != Kind::kWhole) return body;
+  if (body.kind != CallBody::Kind::kWhole) return body;
   if (fenced && !reader.take(kFenceEnd)) return reader.missing(kFenceEnd);
   if (!reader.take(marker::kDeepSeekCallEnd)) return reader.missing(marker::kDeepSeekCallEnd);
   return reader.whole(std::move(body.calls));

@@ -34,7 +34,7 @@ PartPtr part_of(Part::Kind kind) {
   return part;
 }
 
-bool is_name_byte(char byte) {
+bool is_rule_name_byte(char byte) {
   return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
          (byte >= '0' && byte <= '9') || byte == '-' || byte == '_';
 }
@@ -114,7 +114,7 @@ void Parser::skip_blanks(bool across_lines) {
 }
 
 std::string_view Parser::take_name() {
-  const auto end = std::find_if_not(rest().begin(), rest().end(), is_name_byte);
+  const auto end = std::find_if_not(rest().begin(), rest().end(), is_rule_name_byte);
   const std::string_view name = rest().substr(0, static_cast<size_t>(end - rest().begin()));
   pos_ += static_cast<ptrdiff_t>(name.size());
   return name;

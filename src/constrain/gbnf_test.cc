@@ -4,25 +4,17 @@
 
 #include <string>
 
-#include "constrain/grammar_matcher.h"
+#include "support/grammar_checks.h"
 
 namespace winnow {
 namespace {
 
-Result<Grammar> grammar_of(std::string_view text) {
+using test::accepts;
+
+Result<Grammar> gbnf_grammar(std::string_view text) {
   GrammarBuilder builder;
   TRY(const RuleId root, add_gbnf(builder, text));
   return std::move(builder).finish(root);
-}
-
-bool accepts(const Grammar& grammar, std::string_view text) {
-  GrammarMatcher matcher(grammar);
-  ConfigId config = matcher.start();
-  for (const char byte : text) {
-    if (config == kDeadConfig) return false;
-    config = matcher.step(config, static_cast<uint8_t>(byte));
-  }
-  return config != kDeadConfig && matcher.accepts(config);
 }
 
 struct Case {
@@ -51,7 +43,7 @@ TEST(Gbnf, TakesTheTextsOfAGrammarAndNoOthers) {
   };
   for (const Case& one : cases) {
     SCOPED_TRACE(one.grammar);
-    const auto grammar = grammar_of(one.grammar);
+    const auto grammar = gbnf_grammar(one.grammar);
     ASSERT_TRUE(grammar.ok()) << grammar.error().message;
     for (const std::string& text : one.in) EXPECT_TRUE(accepts(*grammar, text)) << text;
     for (const std::string& text : one.out) EXPECT_FALSE(accepts(*grammar, text)) << text;
@@ -60,7 +52,7 @@ TEST(Gbnf, TakesTheTextsOfAGrammarAndNoOthers) {
 
 TEST(Gbnf, WhatIsWrongIsNamedWithItsLine) {
   const auto expect = [](std::string_view text, std::string_view part) {
-    const auto grammar = grammar_of(text);
+    const auto grammar = gbnf_grammar(text);
     ASSERT_FALSE(grammar.ok()) << text;
     EXPECT_NE(grammar.error().message.find(part), std::string::npos) << grammar.error().message;
   };

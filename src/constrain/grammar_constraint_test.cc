@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/utf8.h"
-#include "constrain/schema_grammar.h"
 #include "support/golden.h"
+#include "support/grammar_checks.h"
 #include "support/json_checker.h"
 #include "support/tiny_tokenizer.h"
 
@@ -18,12 +18,8 @@ namespace {
 
 namespace json = boost::json;
 
-std::shared_ptr<const Grammar> grammar_of(const json::value& schema) {
-  GrammarBuilder builder;
-  JsonRules rules(builder);
-  const auto root = add_schema(builder, rules, schema);
-  EXPECT_TRUE(root.ok()) << root.error().message;
-  auto grammar = std::move(builder).finish(*root);
+std::shared_ptr<const Grammar> shared_grammar(const json::value& schema) {
+  auto grammar = test::schema_grammar(schema);
   EXPECT_TRUE(grammar.ok()) << grammar.error().message;
   return std::make_shared<const Grammar>(*std::move(grammar));
 }
@@ -42,7 +38,7 @@ class GrammarConstraintTest : public testing::Test {
  protected:
   GrammarConstraint constraint_for(const json::value& schema) const {
     const auto ends = model_.tokenizer->end_tokens();
-    return {grammar_of(schema), table_, {ends.begin(), ends.end()}};
+    return {shared_grammar(schema), table_, {ends.begin(), ends.end()}};
   }
   bool is_end(TokenId id) const {
     const auto ends = model_.tokenizer->end_tokens();
@@ -108,7 +104,7 @@ TEST_F(GrammarConstraintTest, RandomTokensUnderTheMaskAlwaysSatisfyTheSchema) {
 TEST_F(GrammarConstraintTest, ATokenIsAllowedIfAndOnlyIfItsBytesMayFollow) {
   const json::value schema = json::parse(
       R"({"properties":{"a":{"type":"string","maxLength":3},"b":{"enum":["the","then",12]}}})");
-  const auto grammar = grammar_of(schema);
+  const auto grammar = shared_grammar(schema);
   const std::string text = R"({"a": "the","b":"then"})";
   for (size_t length = 0; length <= text.size(); ++length) {
     GrammarConstraint constraint = constraint_for(schema);

@@ -5,37 +5,23 @@
 #include <boost/json.hpp>
 #include <string>
 
-#include "constrain/grammar_matcher.h"
 #include "support/golden.h"
+#include "support/grammar_checks.h"
 
 namespace winnow {
 namespace {
 
+using test::accepts;
+using test::schema_grammar;
+
 namespace json = boost::json;
 
-Result<Grammar> grammar_of(const json::value& schema) {
-  GrammarBuilder builder;
-  JsonRules rules(builder);
-  TRY(const RuleId root, add_schema(builder, rules, schema));
-  return std::move(builder).finish(root);
-}
-
-Result<Grammar> grammar_of_text(const std::string& schema) {
-  return grammar_of(json::parse(schema));
-}
-
-bool accepts(const Grammar& grammar, std::string_view text) {
-  GrammarMatcher matcher(grammar);
-  ConfigId config = matcher.start();
-  for (const char byte : text) {
-    if (config == kDeadConfig) return false;
-    config = matcher.step(config, static_cast<uint8_t>(byte));
-  }
-  return config != kDeadConfig && matcher.accepts(config);
+Result<Grammar> grammar_of(const std::string& schema) {
+  return schema_grammar(json::parse(schema));
 }
 
 std::string error_of(const std::string& schema) {
-  const auto grammar = grammar_of_text(schema);
+  const auto grammar = grammar_of(schema);
   return grammar.ok() ? "accepted" : grammar.error().message;
 }
 
@@ -46,7 +32,7 @@ TEST(SchemaGrammar, TakesWhatAValidatorTakesAndRefusesWhatItRefuses) {
   const json::value golden = test::load_golden("schema_cases.json");
   for (const json::value& one : golden.at("cases").as_array()) {
     SCOPED_TRACE(std::string(one.at("name").as_string()));
-    const auto grammar = grammar_of(one.at("schema"));
+    const auto grammar = schema_grammar(one.at("schema"));
     ASSERT_TRUE(grammar.ok()) << grammar.error().message;
     for (const json::value& text : one.at("valid").as_array()) {
       EXPECT_TRUE(accepts(*grammar, text.as_string())) << text;
@@ -134,11 +120,11 @@ TEST(SchemaGrammar, DepthAndSizeAreLimitedNotTheStack) {
 
   json::value deep = json::object{{"type", "null"}};
   for (int i = 0; i < 100; ++i) deep = json::object{{"items", std::move(deep)}};
-  EXPECT_FALSE(grammar_of(deep).ok());
+  EXPECT_FALSE(schema_grammar(deep).ok());
 
   json::array many;
   for (int i = 0; i < 30'000; ++i) many.emplace_back(i);
-  EXPECT_FALSE(grammar_of(json::object{{"enum", std::move(many)}}).ok());
+  EXPECT_FALSE(schema_grammar(json::object{{"enum", std::move(many)}}).ok());
 
   EXPECT_REFUSED(json::serialize(json::object{{"const", std::string(200'000, 'x')}}), "states");
 
@@ -150,7 +136,7 @@ TEST(SchemaGrammar, DepthAndSizeAreLimitedNotTheStack) {
         {"anyOf", json::array{next, next, json::object{{"allOf", json::array{next, next}}}}}};
   }
   definitions["d40"] = json::object{{"type", "null"}};
-  const auto doubled = grammar_of(json::object{{"$ref", "#/$defs/d0"}, {"$defs", definitions}});
+  const auto doubled = schema_grammar(json::object{{"$ref", "#/$defs/d0"}, {"$defs", definitions}});
   ASSERT_TRUE(doubled.ok()) << doubled.error().message;
   EXPECT_TRUE(accepts(*doubled, "null"));
 }
@@ -162,18 +148,18 @@ TEST(SchemaGrammar, ManyPropertiesAndLiteralsAreAllFound) {
     properties["property_" + std::to_string(i)] = json::object{{"type", "null"}};
     names.emplace_back("value_" + std::to_string(i * 7));
   }
-  const auto grammar = grammar_of(json::object{{"properties", properties}});
+  const auto grammar = schema_grammar(json::object{{"properties", properties}});
   ASSERT_TRUE(grammar.ok()) << grammar.error().message;
   EXPECT_TRUE(accepts(*grammar, R"({"property_0":null,"property_255":null})"));
   EXPECT_FALSE(accepts(*grammar, R"({"property_256":null})"));
-  const auto choice = grammar_of(json::object{{"enum", names}});
+  const auto choice = schema_grammar(json::object{{"enum", names}});
   ASSERT_TRUE(choice.ok());
   EXPECT_TRUE(accepts(*choice, "\"value_1785\""));
   EXPECT_FALSE(accepts(*choice, "\"value_1786\""));
 }
 
 TEST(SchemaGrammar, ValuesWithinEachOtherEndInTime) {
-  const auto grammar = grammar_of_text("true");
+  const auto grammar = grammar_of("true");
   ASSERT_TRUE(grammar.ok());
   const auto nested = [](size_t depth) {
     return std::string(depth, '[') + std::string(depth, ']');
@@ -200,7 +186,7 @@ TEST(SchemaGrammar, ValuesWithinEachOtherEndInTime) {
 }
 
 TEST(SchemaGrammar, BlanksAreBounded) {
-  const auto grammar = grammar_of_text(R"({"type":"object"})");
+  const auto grammar = grammar_of(R"({"type":"object"})");
   ASSERT_TRUE(grammar.ok());
   EXPECT_TRUE(accepts(*grammar, "{\n" + std::string(20, ' ') + "\"a\": 1\n}"));
   EXPECT_FALSE(accepts(*grammar, "{\n" + std::string(21, ' ') + "\"a\": 1\n}"));

@@ -46,10 +46,10 @@ std::vector<std::string_view> value_texts(std::string_view text) {
 }
 
 std::string_view without_blanks(std::string_view text) {
-  constexpr std::string_view kBlanks = " \n\r\t";
-  const size_t begin = text.find_first_not_of(kBlanks);
+  constexpr std::string_view kTrimmed = " \n\r\t";
+  const size_t begin = text.find_first_not_of(kTrimmed);
   if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+  return text.substr(begin, text.find_last_not_of(kTrimmed) - begin + 1);
 }
 
 // Requires that `text` is the text of `object`.

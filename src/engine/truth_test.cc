@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <string_view>
 
 #include "engine/engine.h"
 #include "support/golden.h"
@@ -37,11 +36,8 @@ Difference compare(const ScoredText& scored, const std::vector<float>& logprobs,
           absolute / count};
 }
 
-// Those whose lengths others cover about as well.
-bool is_long(std::string_view golden_name) {
-  return golden_name == "truth/long-gemma3-prose-12288.json" ||
-         golden_name == "truth/long-qwen0.5b-code-16384.json";
-}
+// More than 8192 tokens.
+bool is_long(const std::vector<TokenId>& ids) { return ids.size() > 8192; }
 
 class Truth : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
@@ -49,16 +45,16 @@ TEST_P(Truth, RealModelsScoreTextAsTheReferenceDoes) {
   const auto [golden_name, model_name] = GetParam();
   const std::string path = test::model_path(model_name);
   SKIP_WITHOUT_MODEL(path);
-  if (is_long(golden_name) && std::getenv("WINNOW_FULL") == nullptr) {
+  const auto golden = test::load_golden(golden_name);
+  const auto ids = test::numbers<TokenId>(golden.at("ids"));
+  if (is_long(ids) && std::getenv("WINNOW_FULL") == nullptr) {
     GTEST_SKIP() << "a minute or more: WINNOW_FULL=1 runs it";
   }
-  const auto golden = test::load_golden(golden_name);
   const auto model = Model::load(path);
   ASSERT_TRUE(model.ok()) << model.error().message;
   const auto engine = Engine::create(*model, {});
   ASSERT_TRUE(engine.ok()) << engine.error().message;
   const auto top1 = test::numbers<TokenId>(golden.at("top1"));
-  const auto ids = test::numbers<TokenId>(golden.at("ids"));
   const auto scored = (*engine)->score(ids, std::ssize(top1), {});
   ASSERT_TRUE(scored.ok()) << scored.error().message;
   const Difference difference =

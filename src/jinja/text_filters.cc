@@ -20,7 +20,7 @@ Text soft_text(Runtime& runtime, const Value& self) {
 }
 
 template <Text (*Map)(const Text&)>
-Value mapped(Runtime& runtime, const Value& self, const Args& args) {
+Value mapped_filter(Runtime& runtime, const Value& self, const Args& args) {
   ArgReader("filter", args).finish();
   return runtime.make_text(Map(soft_text(runtime, self)));
 }
@@ -209,10 +209,10 @@ Value tojson_filter(Runtime& runtime, const Value& self, const Args& args) {
 const Filter* find_text_filter(std::string_view name) {
   static constexpr Filter kFilters[] = {
       {"trim", trim_filter},
-      {"upper", mapped<to_upper>},
-      {"lower", mapped<to_lower>},
-      {"capitalize", mapped<capitalize>},
-      {"title", mapped<title_by_words>},
+      {"upper", mapped_filter<to_upper>},
+      {"lower", mapped_filter<to_lower>},
+      {"capitalize", mapped_filter<capitalize>},
+      {"title", mapped_filter<title_by_words>},
       {"replace", replace_filter},
       {"indent", indent_filter},
       {"string", string_filter},

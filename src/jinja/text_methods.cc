@@ -117,7 +117,7 @@ Value replace_method(Runtime& runtime, const Value& self, const Args& args) {
 }
 
 template <Text (*Map)(const Text&)>
-Value mapped(Runtime& runtime, const Value& self, const Args& args) {
+Value mapped_method(Runtime& runtime, const Value& self, const Args& args) {
   ArgReader("str method", args).finish();
   runtime.step(self.text()->size() / 8);
   return runtime.make_text(Map(*self.text()));
@@ -305,11 +305,11 @@ Method find_text_method(std::string_view name) {
       {"removeprefix", remove_prefix},
       {"removesuffix", remove_suffix},
       {"replace", replace_method},
-      {"upper", mapped<to_upper>},
-      {"lower", mapped<to_lower>},
-      {"casefold", mapped<to_lower>},
-      {"title", mapped<title_by_letters>},
-      {"capitalize", mapped<capitalize>},
+      {"upper", mapped_method<to_upper>},
+      {"lower", mapped_method<to_lower>},
+      {"casefold", mapped_method<to_lower>},
+      {"title", mapped_method<title_by_letters>},
+      {"capitalize", mapped_method<capitalize>},
       {"join", join_method},
       {"find", find_method},
       {"rfind", rfind_method},

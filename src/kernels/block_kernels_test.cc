@@ -12,10 +12,14 @@
 #include <vector>
 
 #include "support/each_isa.h"
+#include "support/f32_limits.h"
 #include "support/guarded_buffer.h"
+#include "support/same_bits.h"
 
 namespace winnow {
 namespace {
+
+using test::expect_same_bits;
 
 class BlocksOnEachIsa : public EachIsa {
  protected:
@@ -23,8 +27,6 @@ class BlocksOnEachIsa : public EachIsa {
 };
 INSTANTIATE_TEST_SUITE_P(Isa, BlocksOnEachIsa, all_isas(), isa_test_name);
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr double kEpsilon = 0x1p-24;
 constexpr double kLn2 = std::numbers::ln2;
 constexpr double kLog2E = std::numbers::log2e;
 // Relative error of a weight exp2(x), x >= -126: the polynomial's, and that of x rounded.
@@ -33,14 +35,6 @@ constexpr double kWeightError = 4e-7 + 126 * kLn2 * kEpsilon;
 void fill_normal(std::span<float> values, std::mt19937& rng, float deviation = 1) {
   std::normal_distribution<float> normal(0, deviation);
   for (float& value : values) value = normal(rng);
-}
-
-void expect_same_bits(std::span<const float> got, std::span<const float> want) {
-  ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    ASSERT_EQ(std::bit_cast<uint32_t>(got[i]), std::bit_cast<uint32_t>(want[i]))
-        << "float " << i << ": " << got[i] << " and " << want[i];
-  }
 }
 
 // A score tile and the blocks of one page, all in guarded memory.

@@ -10,10 +10,14 @@
 #include <vector>
 
 #include "support/each_isa.h"
+#include "support/f32_limits.h"
 #include "support/guarded_buffer.h"
+#include "support/same_bits.h"
 
 namespace winnow {
 namespace {
+
+using test::expect_same_bits;
 
 class ElementwiseOnEachIsa : public EachIsa {
  protected:
@@ -21,18 +25,12 @@ class ElementwiseOnEachIsa : public EachIsa {
 };
 INSTANTIATE_TEST_SUITE_P(Isa, ElementwiseOnEachIsa, all_isas(), isa_test_name);
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr double kEpsilon = 0x1p-24;
 constexpr int kWidths[] = {1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 64, 576, 896, 1001};
 
 void fill_normal(GuardedBuffer<float>& values, uint32_t seed, float deviation = 1) {
   std::mt19937 rng(seed);
   std::normal_distribution<float> normal(0, deviation);
   for (float& value : values.span()) value = normal(rng);
-}
-
-void expect_same_bits(float got, float want) {
-  ASSERT_EQ(std::bit_cast<uint32_t>(got), std::bit_cast<uint32_t>(want)) << got << " and " << want;
 }
 
 // The NaN of both sides must stand at the same places before magnitudes are compared.

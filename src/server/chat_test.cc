@@ -8,9 +8,8 @@ namespace {
 namespace json = boost::json;
 using test::chat_body;
 using test::ClientReply;
+using test::kChatPath;
 using test::TestServer;
-
-constexpr const char* kPath = "/v1/chat/completions";
 
 json::object with(json::object body, std::string_view name, json::value value) {
   body[name] = std::move(value);
@@ -35,7 +34,7 @@ std::string streamed_text(const ClientReply& reply) {
 
 TEST(Chat, AnswersWithTheModelsText) {
   TestServer server;
-  const ClientReply reply = server.post(kPath, chat_body());
+  const ClientReply reply = server.post(kChatPath, chat_body());
   ASSERT_EQ(reply.status, 200) << reply.body;
   EXPECT_EQ(reply.header("Content-Type"), "application/json");
   const json::value body = reply.json();
@@ -59,17 +58,17 @@ TEST(Chat, TheTemplateAndItsOptionsShapeThePrompt) {
   const auto prompt_text = [&server] {
     return server.tokenizer().decode(server.service().last_request().prompt, false);
   };
-  server.post(kPath, chat_body("Hi"));
+  server.post(kChatPath, chat_body("Hi"));
   EXPECT_EQ(prompt_text(), "[user]Hi\n[assistant]");
-  server.post(kPath, with(chat_body("Hi"), "add_generation_prompt", false));
+  server.post(kChatPath, with(chat_body("Hi"), "add_generation_prompt", false));
   EXPECT_EQ(prompt_text(), "[user]Hi\n");
   json::object body = with(chat_body("Hi"), "continue_final_message", true);
   body["messages"].as_array().push_back(json::object{{"role", "assistant"}, {"content", "Well, "}});
-  server.post(kPath, body);
+  server.post(kChatPath, body);
   EXPECT_EQ(prompt_text(), "[user]Hi\n[assistant]Well, ");
   body["add_generation_prompt"] = true;
-  EXPECT_EQ(server.post(kPath, body).status, 400);
-  server.post(kPath, with(chat_body("Hello"), "truncate_prompt_tokens", 2));
+  EXPECT_EQ(server.post(kChatPath, body).status, 400);
+  server.post(kChatPath, with(chat_body("Hello"), "truncate_prompt_tokens", 2));
   EXPECT_EQ(server.service().last_request().prompt.size(), 2U);
 }
 
@@ -92,7 +91,7 @@ TEST(Chat, FieldsReachTheEngine) {
   body["ignore_eos"] = true;
   body["attention"] = "sparse";
   body["cache_prompt"] = false;
-  ASSERT_EQ(server.post(kPath, body).status, 200);
+  ASSERT_EQ(server.post(kChatPath, body).status, 200);
   const ServiceRequest request = server.service().last_request();
   EXPECT_EQ(request.sampling.temperature, 0.5F);
   EXPECT_EQ(request.sampling.top_k, 7);
@@ -110,16 +109,16 @@ TEST(Chat, FieldsReachTheEngine) {
   EXPECT_EQ(request.sparse->min_tokens, 0);
   EXPECT_FALSE(request.read_cache);
   body["attention"] = "dense";
-  server.post(kPath, body);
+  server.post(kChatPath, body);
   EXPECT_FALSE(server.service().last_request().sparse.has_value());
-  server.post(kPath, chat_body());
+  server.post(kChatPath, chat_body());
   EXPECT_EQ(server.service().last_request().sparse->min_tokens, 4096) << "auto";
   EXPECT_EQ(server.service().last_request().sampling.temperature, 1);
 }
 
 TEST(Chat, AStreamIsStrictlyFramedAndSaysTheSame) {
   TestServer server;
-  const ClientReply reply = server.post(kPath, with(chat_body(), "stream", true));
+  const ClientReply reply = server.post(kChatPath, with(chat_body(), "stream", true));
   ASSERT_EQ(reply.status, 200);
   EXPECT_EQ(reply.header("Content-Type"), "text/event-stream; charset=utf-8");
   EXPECT_EQ(reply.header("Cache-Control"), "no-cache");
@@ -148,7 +147,7 @@ TEST(Chat, TheUsageChunkComesOnlyWhenAskedFor) {  // stream-usage-chunk
                                 R"({"include_usage": null})", R"({"include_usage": true})"}) {
       json::object body = with(with(chat_body(), "stream", true), "n", n);
       body["stream_options"] = json::parse(options);
-      const std::vector<std::string> events = server.post(kPath, body).events();
+      const std::vector<std::string> events = server.post(kChatPath, body).events();
       const bool wanted = std::string_view(options).find("true") != std::string_view::npos;
       int num_usage = 0;
       for (size_t i = 0; i + 1 < events.size(); ++i) {
@@ -167,7 +166,7 @@ TEST(Chat, ContinuousUsageGrowsWithEveryChunk) {
   TestServer server;
   json::object body = with(chat_body(), "stream", true);
   body["stream_options"] = {{"include_usage", true}, {"continuous_usage_stats", true}};
-  const std::vector<std::string> events = server.post(kPath, body).events();
+  const std::vector<std::string> events = server.post(kChatPath, body).events();
   int64_t last = 0;
   for (size_t i = 0; i + 1 < events.size(); ++i) {
     const json::value chunk = json::parse(events[i]);
@@ -186,18 +185,18 @@ TEST(Chat, StopStringsCutStreamedAndWholeAnswersAlike) {  // stop-spans-tokens
       const std::string stop = whole.substr(begin, length);
       const std::string expected = whole.substr(0, whole.find(stop));
       json::object body = with(chat_body(), "stop", json::value(stop));
-      const json::value reply = server.post(kPath, body).json();
+      const json::value reply = server.post(kChatPath, body).json();
       EXPECT_EQ(reply.at("choices").at(0).at("message").at("content").as_string(), expected);
       EXPECT_EQ(reply.at("choices").at(0).at("finish_reason").as_string(), "stop");
       EXPECT_EQ(reply.at("choices").at(0).at("stop_reason").as_string(), stop);
-      EXPECT_EQ(streamed_text(server.post(kPath, with(body, "stream", true))), expected);
+      EXPECT_EQ(streamed_text(server.post(kChatPath, with(body, "stream", true))), expected);
     }
   }
   const json::object body =
       with(with(chat_body(), "stop", {"ld", "o, w"}), "include_stop_str_in_output", true);
-  EXPECT_EQ(server.post(kPath, body).json().at("choices").at(0).at("message").at("content"),
+  EXPECT_EQ(server.post(kChatPath, body).json().at("choices").at(0).at("message").at("content"),
             "Hello, w");
-  EXPECT_EQ(streamed_text(server.post(kPath, with(body, "stream", true))), "Hello, w");
+  EXPECT_EQ(streamed_text(server.post(kChatPath, with(body, "stream", true))), "Hello, w");
 }
 
 TEST(Chat, AnAnswerThatStopsAtItsFirstTokenIsComplete) {  // stop-at-first-token
@@ -205,12 +204,12 @@ TEST(Chat, AnAnswerThatStopsAtItsFirstTokenIsComplete) {  // stop-at-first-token
   const TokenId first = server.tokenizer().encode("x").front();
   for (const json::object& body :
        {with(chat_body(), "stop", "x"), with(chat_body(), "stop_token_ids", json::array{first})}) {
-    const json::value reply = server.post(kPath, body).json();
+    const json::value reply = server.post(kChatPath, body).json();
     EXPECT_EQ(reply.at("choices").at(0).at("message").at("content"), "");
     EXPECT_EQ(reply.at("choices").at(0).at("finish_reason"), "stop");
     json::object streamed = with(body, "stream", true);
     streamed["stream_options"] = {{"include_usage", true}};
-    const ClientReply stream = server.post(kPath, streamed);
+    const ClientReply stream = server.post(kChatPath, streamed);
     EXPECT_EQ(streamed_text(stream), "");
     const std::vector<std::string> events = stream.events();
     EXPECT_EQ(json::parse(events[events.size() - 2]).at("usage").at("completion_tokens"),
@@ -230,7 +229,7 @@ TEST(Chat, LogprobsHaveAsManyAlternativesAsAskedFor) {  // samp-logprobs-count
   for (const int count : {0, 1, 5, 20}) {
     json::object body = with(chat_body(), "logprobs", true);
     if (count > 0) body["top_logprobs"] = count;
-    const json::value reply = server.post(kPath, body).json();
+    const json::value reply = server.post(kChatPath, body).json();
     const json::array& content = reply.at("choices").at(0).at("logprobs").at("content").as_array();
     EXPECT_EQ(content.size(), server.tokenizer().encode("Hello, world").size());
     for (const json::value& token : content) {
@@ -238,7 +237,8 @@ TEST(Chat, LogprobsHaveAsManyAlternativesAsAskedFor) {  // samp-logprobs-count
       EXPECT_EQ(token.at("logprob").as_double(), -0.25);
     }
     json::array streamed;
-    const std::vector<std::string> events = server.post(kPath, with(body, "stream", true)).events();
+    const std::vector<std::string> events =
+        server.post(kChatPath, with(body, "stream", true)).events();
     for (size_t i = 0; i + 1 < events.size(); ++i) {
       const json::value chunk = json::parse(events[i]);
       const json::value& logprobs = chunk.at("choices").at(0).at("logprobs");
@@ -249,15 +249,15 @@ TEST(Chat, LogprobsHaveAsManyAlternativesAsAskedFor) {  // samp-logprobs-count
   }
   for (const int count : {21, -1}) {
     json::object body = with(with(chat_body(), "logprobs", true), "top_logprobs", count);
-    EXPECT_EQ(server.post(kPath, body).status, 400);
+    EXPECT_EQ(server.post(kChatPath, body).status, 400);
   }
-  EXPECT_EQ(server.post(kPath, with(chat_body(), "top_logprobs", 2)).status, 400);
+  EXPECT_EQ(server.post(kChatPath, with(chat_body(), "top_logprobs", 2)).status, 400);
 }
 
 TEST(Chat, ChoicesHaveTheirOwnSeedsAndIndices) {  // limit-n-choices
   TestServer server;
   json::object body = with(with(chat_body(), "n", 2), "seed", 7);
-  const json::value reply = server.post(kPath, body).json();
+  const json::value reply = server.post(kChatPath, body).json();
   ASSERT_EQ(reply.at("choices").as_array().size(), 2U);
   EXPECT_EQ(reply.at("choices").at(1).at("index").as_int64(), 1);
   EXPECT_NE(server.service().last_request().sampling.seed, 7U);
@@ -265,7 +265,7 @@ TEST(Chat, ChoicesHaveTheirOwnSeedsAndIndices) {  // limit-n-choices
   EXPECT_EQ(reply.at("usage").at("prompt_tokens").as_int64(), tokens) << "the prompt counts once";
   const uint64_t before = server.service().num_submitted();
   for (const int64_t n : {int64_t{0}, int64_t{17}, int64_t{129}, int64_t{1000000000}}) {
-    const ClientReply refused = server.post(kPath, with(chat_body(), "n", n));
+    const ClientReply refused = server.post(kChatPath, with(chat_body(), "n", n));
     EXPECT_EQ(refused.status, 400);
     EXPECT_EQ(refused.json().at("error").at("param").as_string(), "n");
   }
@@ -277,7 +277,7 @@ TEST(Chat, ALongPromptReportsItsProgressWhenAsked) {
   std::string text;
   for (int i = 0; i < 600; ++i) text += "word ";
   json::object body = with(with(chat_body(text), "stream", true), "return_progress", true);
-  const std::vector<std::string> events = server.post(kPath, body).events();
+  const std::vector<std::string> events = server.post(kChatPath, body).events();
   const json::value first = json::parse(events.front());
   EXPECT_TRUE(first.at("choices").as_array().empty());
   const json::value& progress = first.at("prompt_progress");
@@ -285,8 +285,9 @@ TEST(Chat, ALongPromptReportsItsProgressWhenAsked) {
   EXPECT_GT(progress.at("total").as_int64(), 1000);
   EXPECT_EQ(progress.at("cache").as_int64(), 0);
   EXPECT_EQ(progress.at("time_ms").as_double(), 500);
-  EXPECT_EQ(server.post(kPath, with(chat_body(text), "stream", true)).body.find("prompt_progress"),
-            std::string::npos);
+  EXPECT_EQ(
+      server.post(kChatPath, with(chat_body(text), "stream", true)).body.find("prompt_progress"),
+      std::string::npos);
 }
 
 TEST(Chat, PingsFillASilentStream) {
@@ -294,7 +295,7 @@ TEST(Chat, PingsFillASilentStream) {
   server.service().hold(true);
   auto client = server.connect();
   client->send_request(
-      "POST", kPath,
+      "POST", kChatPath,
       json::serialize(with(with(chat_body(), "stream", true), "sse_ping_interval", 0.1)));
   EXPECT_TRUE(client->read_until(": ping\n\n"));
   server.service().hold(false);
@@ -304,7 +305,7 @@ TEST(Chat, PingsFillASilentStream) {
 TEST(Chat, AnErrorInTheMiddleEndsTheStreamWithAnEvent) {
   TestServer server;
   server.service().fail_next(fail(ErrorCode::kNumerical, "logits: expected numbers, found NaN"));
-  const ClientReply reply = server.post(kPath, with(chat_body(), "stream", true));
+  const ClientReply reply = server.post(kChatPath, with(chat_body(), "stream", true));
   ASSERT_EQ(reply.status, 200);
   const std::vector<std::string> events = reply.events();
   ASSERT_GE(events.size(), 2U);
@@ -312,10 +313,10 @@ TEST(Chat, AnErrorInTheMiddleEndsTheStreamWithAnEvent) {
   const json::value error = json::parse(events[events.size() - 2]);
   EXPECT_EQ(error.at("error").at("code").as_string(), "numerical");
   server.service().fail_next(fail(ErrorCode::kNumerical, "logits: expected numbers, found NaN"));
-  const ClientReply whole = server.post(kPath, chat_body());
+  const ClientReply whole = server.post(kChatPath, chat_body());
   EXPECT_EQ(whole.status, 500);
   EXPECT_EQ(whole.header("x-should-retry"), "false");
-  EXPECT_EQ(server.post(kPath, chat_body()).status, 200);
+  EXPECT_EQ(server.post(kChatPath, chat_body()).status, 200);
 }
 
 TEST(Chat, AFormOfTheAnswerBecomesAConstraint) {
@@ -327,17 +328,17 @@ TEST(Chat, AFormOfTheAnswerBecomesAConstraint) {
         with(chat_body(), "response_format",
              json::object{{"type", "json_schema"}, {"json_schema", named}}),
         with(chat_body(), "json_schema", schema)}) {
-    const ClientReply reply = server.post(kPath, body);
+    const ClientReply reply = server.post(kChatPath, body);
     EXPECT_EQ(reply.status, 200) << reply.body;
     EXPECT_TRUE(server.service().last_had_constraint());
-    EXPECT_EQ(server.post(kPath, with(body, "min_tokens", 2)).status, 400);
-    EXPECT_EQ(server.post(kPath, with(body, "ignore_eos", true)).status, 400);
+    EXPECT_EQ(server.post(kChatPath, with(body, "min_tokens", 2)).status, 400);
+    EXPECT_EQ(server.post(kChatPath, with(body, "ignore_eos", true)).status, 400);
     json::object completion = body;
     completion["prompt"] = "a";
     EXPECT_EQ(server.post("/v1/completions", completion).status, 200);
     EXPECT_TRUE(server.service().last_had_constraint());
   }
-  server.post(kPath, with(chat_body(), "response_format", {{"type", "text"}}));
+  server.post(kChatPath, with(chat_body(), "response_format", {{"type", "text"}}));
   EXPECT_FALSE(server.service().last_had_constraint());
   const json::object text{{"format", {{"type", "json_schema"}, {"name", "x"}, {"schema", schema}}}};
   EXPECT_EQ(server.post("/v1/responses", json::object{{"input", "Hi"}, {"text", text}}).status,
@@ -354,7 +355,7 @@ TEST(Chat, WhatCannotBeEnforcedIsRefused) {
         with(chat_body(), "json_schema", schema), with(chat_body(), "grammar", "root ::= \"a\""),
         with(chat_body(), "tool_choice", "required"), with(chat_body(), "tool_choice", "perhaps"),
         with(chat_body(), "chat_template", "{{ 1 }}")}) {
-    const ClientReply reply = server.post(kPath, body);
+    const ClientReply reply = server.post(kChatPath, body);
     EXPECT_EQ(reply.status, 400) << json::serialize(body) << reply.body;
     EXPECT_EQ(reply.json().at("error").at("type").as_string(), "invalid_request_error");
   }
@@ -376,7 +377,7 @@ TEST(Chat, CallsOfToolsAreTakenOutOfTheText) {
                                       "{% endfor %}{# <tool_call></tool_call> #}[assistant]"
                                       "{{ '' if tools else '<tool_call>'[:0] }}"});
   const json::object body = with(chat_body(), "tools", weather_tool());
-  const ClientReply reply = server.post(kPath, body);
+  const ClientReply reply = server.post(kChatPath, body);
   ASSERT_EQ(reply.status, 200) << reply.body;
   const json::value choice = reply.json().at("choices").at(0);
   EXPECT_EQ(choice.at("finish_reason"), "tool_calls");
@@ -386,7 +387,8 @@ TEST(Chat, CallsOfToolsAreTakenOutOfTheText) {
   EXPECT_EQ(call.at("function").at("name"), "weather");
   EXPECT_EQ(json::parse(call.at("function").at("arguments").as_string()).at("city"), "Oslo");
   std::string name;
-  const std::vector<std::string> events = server.post(kPath, with(body, "stream", true)).events();
+  const std::vector<std::string> events =
+      server.post(kChatPath, with(body, "stream", true)).events();
   for (size_t i = 0; i + 1 < events.size(); ++i) {
     const json::value chunk = json::parse(events[i]);
     const json::object& delta = chunk.at("choices").at(0).at("delta").as_object();
@@ -399,15 +401,15 @@ TEST(Chat, CallsOfToolsAreTakenOutOfTheText) {
   EXPECT_EQ(name, "weather");
   EXPECT_EQ(json::parse(events[events.size() - 2]).at("choices").at(0).at("finish_reason"),
             "tool_calls");
-  server.post(kPath, with(body, "tool_choice", "required"));
+  server.post(kChatPath, with(body, "tool_choice", "required"));
   EXPECT_TRUE(server.service().last_had_constraint());
-  const json::value none = server.post(kPath, with(body, "tool_choice", "none")).json();
+  const json::value none = server.post(kChatPath, with(body, "tool_choice", "none")).json();
   EXPECT_EQ(none.at("choices").at(0).at("finish_reason"), "stop");
 }
 
 TEST(Chat, ABaseModelHoldsNoConversation) {
   TestServer server({.chat = false});
-  const ClientReply reply = server.post(kPath, chat_body());
+  const ClientReply reply = server.post(kChatPath, chat_body());
   EXPECT_EQ(reply.status, 400);
   EXPECT_NE(reply.body.find("/v1/completions"), std::string::npos);
 }
@@ -419,7 +421,7 @@ TEST(Chat, CacheScopesDifferByUserAndSalt) {  // iso-prefix-cache-tenants
        {chat_body(), with(chat_body(), "user", "ab"), with(chat_body(), "cache_salt", "ab"),
         with(with(chat_body(), "user", "a"), "cache_salt", "b"),
         with(with(chat_body(), "user", "1:a"), "cache_salt", "b")}) {
-    server.post(kPath, body);
+    server.post(kChatPath, body);
     scopes.push_back(server.service().last_request().cache_scope);
   }
   std::sort(scopes.begin(), scopes.end());
@@ -429,7 +431,7 @@ TEST(Chat, CacheScopesDifferByUserAndSalt) {  // iso-prefix-cache-tenants
 TEST(Chat, TokenIdsAreReturnedOnRequest) {
   TestServer server;
   const json::object body = with(chat_body(), "return_token_ids", true);
-  const json::value reply = server.post(kPath, body).json();
+  const json::value reply = server.post(kChatPath, body).json();
   EXPECT_EQ(reply.at("choices").at(0).at("token_ids").as_array().size(),
             server.tokenizer().encode("Hello, world").size());
   EXPECT_EQ(reply.at("prompt_token_ids").as_array().size(),

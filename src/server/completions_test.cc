@@ -9,14 +9,14 @@ namespace json = boost::json;
 using test::ClientReply;
 using test::TestServer;
 
-constexpr const char* kPath = "/v1/completions";
+constexpr const char* kCompletionsPath = "/v1/completions";
 
 TEST(Completions, ContinueTextAndTokenIds) {
   TestServer server;
   const std::vector<TokenId> ids = server.tokenizer().encode("Once upon");
   const json::array id_list(ids.begin(), ids.end());
   for (const json::value& prompt : {json::value("Once upon"), json::value(id_list)}) {
-    const ClientReply reply = server.post(kPath, json::object{{"prompt", prompt}});
+    const ClientReply reply = server.post(kCompletionsPath, json::object{{"prompt", prompt}});
     ASSERT_EQ(reply.status, 200) << reply.body;
     const json::value body = reply.json();
     EXPECT_EQ(body.at("object").as_string(), "text_completion");
@@ -32,7 +32,8 @@ TEST(Completions, SeveralPromptsAreAnsweredInOrder) {
   for (const json::value& prompt :
        {json::value({"one", "two", "three"}), json::value({{1, 2}, {3}, {4, 5, 6}})}) {
     const json::value body =
-        server.post(kPath, json::object{{"prompt", prompt}, {"n", 2}, {"echo", true}}).json();
+        server.post(kCompletionsPath, json::object{{"prompt", prompt}, {"n", 2}, {"echo", true}})
+            .json();
     const json::array& choices = body.at("choices").as_array();
     ASSERT_EQ(choices.size(), 6U);
     for (size_t i = 0; i < choices.size(); ++i) {
@@ -50,12 +51,12 @@ TEST(Completions, EchoAndLogprobsCoverPromptAndAnswer) {
     json::value prompt("Caf\u00e9 au lait");
     if (as_ids) prompt = json::array{json::array(ids.begin(), ids.end())};
     const json::value body = server
-                                 .post(kPath, json::object{{"prompt", prompt},
-                                                           {"max_tokens", 1},
-                                                           {"logprobs", 1},
-                                                           {"echo", true},
-                                                           {"temperature", 0},
-                                                           {"seed", 1234}})
+                                 .post(kCompletionsPath, json::object{{"prompt", prompt},
+                                                                      {"max_tokens", 1},
+                                                                      {"logprobs", 1},
+                                                                      {"echo", true},
+                                                                      {"temperature", 0},
+                                                                      {"seed", 1234}})
                                  .json();
     const json::value& choice = body.at("choices").at(0);
     const json::value& scores = choice.at("logprobs");
@@ -81,7 +82,7 @@ TEST(Completions, AStreamSaysTheSame) {
   TestServer server;
   const json::object body{
       {"prompt", "Hi"}, {"echo", true}, {"logprobs", 2}, {"stream", true}, {"n", 2}};
-  const ClientReply reply = server.post(kPath, body);
+  const ClientReply reply = server.post(kCompletionsPath, body);
   std::string texts[2];
   json::array tokens[2];
   const std::vector<std::string> events = reply.events();
@@ -99,7 +100,7 @@ TEST(Completions, AStreamSaysTheSame) {
   }
   json::object whole = body;
   whole["stream"] = false;
-  const json::value expected = server.post(kPath, whole).json();
+  const json::value expected = server.post(kCompletionsPath, whole).json();
   for (size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(texts[i], expected.at("choices").at(i).at("text").as_string());
     EXPECT_EQ(tokens[i], expected.at("choices").at(i).at("logprobs").at("tokens").as_array());
@@ -117,30 +118,30 @@ TEST(Completions, BadPromptsAreRefusedBeforeAnythingRuns) {  // samp-prompt-ids-
         std::string("[[1],[]]"), std::string("5"), std::string("{}"), std::string("null"),
         std::string("[\"a\", 5]"), std::string("[1, \"a\"]")}) {
     const ClientReply reply =
-        server.connect()->post(kPath, std::string_view("{\"prompt\": " + prompt + "}"));
+        server.connect()->post(kCompletionsPath, std::string_view("{\"prompt\": " + prompt + "}"));
     EXPECT_EQ(reply.status, 400) << prompt << reply.body;
     EXPECT_EQ(reply.json().at("error").at("param").as_string(), "prompt");
   }
-  EXPECT_EQ(server.connect()->post(kPath, std::string_view("{}")).status, 400);
+  EXPECT_EQ(server.connect()->post(kCompletionsPath, std::string_view("{}")).status, 400);
   const json::array many(100000, json::value("a"));
-  EXPECT_EQ(server.post(kPath, json::object{{"prompt", many}}).status, 400);
+  EXPECT_EQ(server.post(kCompletionsPath, json::object{{"prompt", many}}).status, 400);
   EXPECT_EQ(server.service().num_submitted(), 0U);
-  EXPECT_EQ(server.post(kPath, json::object{{"prompt", {1, 2}}}).status, 200);
+  EXPECT_EQ(server.post(kCompletionsPath, json::object{{"prompt", {1, 2}}}).status, 200);
 }
 
 TEST(Completions, AnEmptyPromptIsAnsweredAtOnce) {  // limit-empty-prompt
   TestServer server;
   for (const char* prompt : {"", "\0", " "}) {
-    const int status = server.post(kPath, json::object{{"prompt", prompt}}).status;
+    const int status = server.post(kCompletionsPath, json::object{{"prompt", prompt}}).status;
     EXPECT_TRUE(status == 200 || status == 400);
   }
-  EXPECT_EQ(server.post(kPath, json::object{{"prompt", "a"}}).status, 200);
+  EXPECT_EQ(server.post(kCompletionsPath, json::object{{"prompt", "a"}}).status, 200);
 }
 
 TEST(Completions, BestOfChoosesAmongMore) {
   TestServer server;
   const json::value body =
-      server.post(kPath, json::object{{"prompt", "a"}, {"n", 2}, {"best_of", 4}}).json();
+      server.post(kCompletionsPath, json::object{{"prompt", "a"}, {"n", 2}, {"best_of", 4}}).json();
   EXPECT_EQ(body.at("choices").as_array().size(), 2U);
   EXPECT_EQ(server.service().num_submitted(), 4U);
   for (const json::object& bad :
@@ -148,14 +149,17 @@ TEST(Completions, BestOfChoosesAmongMore) {
         json::object{{"prompt", "a"}, {"best_of", 17}},
         json::object{{"prompt", "a"}, {"best_of", 0}},
         json::object{{"prompt", "a"}, {"best_of", 2}, {"stream", true}}}) {
-    EXPECT_EQ(server.post(kPath, bad).status, 400);
+    EXPECT_EQ(server.post(kCompletionsPath, bad).status, 400);
   }
 }
 
 TEST(Completions, ASuffixIsRefused) {
   TestServer server;
-  EXPECT_EQ(server.post(kPath, json::object{{"prompt", "a"}, {"suffix", "b"}}).status, 400);
-  EXPECT_EQ(server.post(kPath, json::object{{"prompt", "a"}, {"suffix", nullptr}}).status, 200);
+  EXPECT_EQ(server.post(kCompletionsPath, json::object{{"prompt", "a"}, {"suffix", "b"}}).status,
+            400);
+  EXPECT_EQ(
+      server.post(kCompletionsPath, json::object{{"prompt", "a"}, {"suffix", nullptr}}).status,
+      200);
 }
 
 TEST(Completions, ContextLimitsAreExact) {  // limit-exact-context
@@ -164,9 +168,10 @@ TEST(Completions, ContextLimitsAreExact) {  // limit-exact-context
   for (const bool stream : {false, true}) {
     for (const json::value& max_tokens : {json::value(1), json::value(16), json::value()}) {
       for (const int size : {64, 65, 128}) {
-        const ClientReply reply = server.post(kPath, json::object{{"prompt", prompt_of(size)},
-                                                                  {"max_tokens", max_tokens},
-                                                                  {"stream", stream}});
+        const ClientReply reply =
+            server.post(kCompletionsPath, json::object{{"prompt", prompt_of(size)},
+                                                       {"max_tokens", max_tokens},
+                                                       {"stream", stream}});
         EXPECT_EQ(reply.status, 400);
         const json::value error = reply.json().at("error");
         EXPECT_EQ(error.at("code").as_string(), "context_length_exceeded");
@@ -177,11 +182,13 @@ TEST(Completions, ContextLimitsAreExact) {  // limit-exact-context
       }
     }
   }
-  const json::value one = server.post(kPath, json::object{{"prompt", prompt_of(63)}}).json();
+  const json::value one =
+      server.post(kCompletionsPath, json::object{{"prompt", prompt_of(63)}}).json();
   EXPECT_EQ(one.at("choices").at(0).at("finish_reason").as_string(), "length");
   EXPECT_EQ(one.at("usage").at("completion_tokens").as_int64(), 1);
   const json::value two =
-      server.post(kPath, json::object{{"prompt", prompt_of(62)}, {"max_tokens", 16}}).json();
+      server.post(kCompletionsPath, json::object{{"prompt", prompt_of(62)}, {"max_tokens", 16}})
+          .json();
   EXPECT_EQ(two.at("usage").at("completion_tokens").as_int64(), 2);
 }
 

@@ -13,9 +13,8 @@ namespace json = boost::json;
 using test::chat_body;
 using test::ClientReply;
 using test::HttpClient;
+using test::kChatPath;
 using test::TestServer;
-
-constexpr const char* kChatPath = "/v1/chat/completions";
 
 std::string chat_text(bool stream = false) {
   json::object body = chat_body();

@@ -14,9 +14,8 @@ namespace {
 namespace json = boost::json;
 using test::chat_body;
 using test::ClientReply;
+using test::kChatPath;
 using test::TestServer;
-
-constexpr const char* kChatPath = "/v1/chat/completions";
 
 ClientReply post_field(TestServer& server, const std::string& name, const std::string& value,
                        bool stream = false) {

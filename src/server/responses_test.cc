@@ -9,7 +9,7 @@ namespace json = boost::json;
 using test::ClientReply;
 using test::TestServer;
 
-constexpr const char* kPath = "/v1/responses";
+constexpr const char* kResponsesPath = "/v1/responses";
 
 // Takes "<r>...</r>" for reasoning and "<t>...</t>" for the arguments of a call.
 class MarkedParser final : public AnswerParser {
@@ -70,7 +70,7 @@ std::vector<NamedEvent> named_events(const ClientReply& reply) {
 TEST(Responses, AnswerTextAndConversations) {
   TestServer server;
   const ClientReply reply =
-      server.post(kPath, json::object{{"input", "Hi"}, {"instructions", "Be brief."}});
+      server.post(kResponsesPath, json::object{{"input", "Hi"}, {"instructions", "Be brief."}});
   ASSERT_EQ(reply.status, 200) << reply.body;
   const json::value body = reply.json();
   EXPECT_EQ(body.at("object"), "response");
@@ -95,9 +95,9 @@ TEST(Responses, AnswerTextAndConversations) {
       {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"},
       {"type": "function_call_output", "call_id": "1", "output": "D"}])");
   EXPECT_EQ(server
-                .post(kPath, json::object{{"input", items},
-                                          {"instructions", "S"},
-                                          {"tools", {{{"type", "web_search"}}}}})
+                .post(kResponsesPath, json::object{{"input", items},
+                                                   {"instructions", "S"},
+                                                   {"tools", {{{"type", "web_search"}}}}})
                 .status,
             200);
   EXPECT_EQ(prompt(), "[system]S\n\nA\n[user]B\n[assistant]C\n[tool]D\n[assistant]");
@@ -105,7 +105,8 @@ TEST(Responses, AnswerTextAndConversations) {
 
 TEST(Responses, EventsTellTheSameInOrder) {
   TestServer server;
-  const ClientReply reply = server.post(kPath, json::object{{"input", "Hi"}, {"stream", true}});
+  const ClientReply reply =
+      server.post(kResponsesPath, json::object{{"input", "Hi"}, {"stream", true}});
   EXPECT_EQ(reply.header("Content-Type"), "text/event-stream; charset=utf-8");
   const std::vector<NamedEvent> events = named_events(reply);
   std::string text;
@@ -136,7 +137,7 @@ TEST(Responses, ReasoningAndCallsAreItemsOfTheirOwn) {
                      .parsers = [](const AnswerParserOptions&) -> std::unique_ptr<AnswerParser> {
                        return std::make_unique<MarkedParser>();
                      }});
-  const json::value body = server.post(kPath, json::object{{"input", "Hi"}}).json();
+  const json::value body = server.post(kResponsesPath, json::object{{"input", "Hi"}}).json();
   const json::array& output = body.at("output").as_array();
   ASSERT_EQ(output.size(), 3U);
   EXPECT_EQ(output[0].at("type"), "reasoning");
@@ -156,8 +157,9 @@ TEST(Responses, ReasoningAndCallsAreItemsOfTheirOwn) {
 TEST(Responses, AnAnswerCutShortIsIncomplete) {
   TestServer server;
   for (const bool stream : {false, true}) {
-    const ClientReply reply = server.post(
-        kPath, json::object{{"input", "Hi"}, {"max_output_tokens", 2}, {"stream", stream}});
+    const ClientReply reply =
+        server.post(kResponsesPath,
+                    json::object{{"input", "Hi"}, {"max_output_tokens", 2}, {"stream", stream}});
     const json::value body = stream ? named_events(reply).back().data.at("response") : reply.json();
     EXPECT_EQ(body.at("status"), "incomplete");
     EXPECT_EQ(body.at("incomplete_details").at("reason"), "max_output_tokens");
@@ -168,7 +170,7 @@ TEST(Responses, AnErrorInTheMiddleIsAFailedResponse) {
   TestServer server;
   server.service().fail_next(fail(ErrorCode::kNumerical, "logits: expected numbers, found NaN"));
   const auto events =
-      named_events(server.post(kPath, json::object{{"input", "Hi"}, {"stream", true}}));
+      named_events(server.post(kResponsesPath, json::object{{"input", "Hi"}, {"stream", true}}));
   EXPECT_EQ(events.back().name, "response.failed");
   EXPECT_EQ(events.back().data.at("response").at("error").at("code"), "numerical");
 }
@@ -177,7 +179,7 @@ TEST(Responses, FieldsOfOtherEndpointsAreUnknown) {
   TestServer server;
   const json::object body{{"input", "Hi"}, {"n", 1000000}, {"best_of", "many"},
                           {"stop", 5},     {"echo", 1},    {"logit_bias", "none"}};
-  EXPECT_EQ(server.post(kPath, body).status, 200);
+  EXPECT_EQ(server.post(kResponsesPath, body).status, 200);
   EXPECT_EQ(server.service().num_submitted(), 1U);
 }
 
@@ -189,7 +191,7 @@ TEST(Responses, WhatIsNotSupportedIsRefused) {
         json::object{{"input", "Hi"}, {"previous_response_id", "resp_1"}},
         json::object{{"input", "Hi"}, {"text", {{"format", {{"type", "yaml"}}}}}},
         json::object{{"input", {{{"role", "user"}, {"content", {{{"type", "input_image"}}}}}}}}}) {
-    EXPECT_EQ(server.post(kPath, body).status, 400) << json::serialize(body);
+    EXPECT_EQ(server.post(kResponsesPath, body).status, 400) << json::serialize(body);
   }
   EXPECT_EQ(server.service().num_submitted(), 0U);
 }

@@ -3,31 +3,33 @@
 namespace winnow {
 namespace {
 
-using enum RouteId;
-using enum RouteAccess;
+struct RouteTable {
+  using enum RouteId;
+  using enum RouteAccess;
 
-constexpr Route kRoutes[] = {
-    {kPage, "/", "GET", kOpen},
-    {kHealth, "/health", "GET", kOpen},
-    {kHealth, "/v1/health", "GET", kOpen},
-    {kReady, "/ready", "GET", kOpen},
-    {kServerVersion, "/version", "GET", kOpen},
-    {kMetrics, "/metrics", "GET", kOpen},
-    {kModels, "/v1/models", "GET", kKey},
-    {kModel, "/v1/models/", "GET", kKey},
-    {kTokenizerInfo, "/tokenizer_info", "GET", kKey},
-    {kProps, "/props", "GET", kKey},
-    {kSlots, "/slots", "GET", kKey},
-    {kSelectionMap, "/winnow/map", "GET", kKey},
-    {kChat, "/v1/chat/completions", "POST", kKey, true},
-    {kChatRender, "/v1/chat/completions/render", "POST", kKey},
-    {kChatInputTokens, "/v1/chat/completions/input_tokens", "POST", kKey},
-    {kCompletions, "/v1/completions", "POST", kKey, true},
-    {kCompletionsRender, "/v1/completions/render", "POST", kKey},
-    {kResponses, "/v1/responses", "POST", kKey, true},
-    {kEmbeddings, "/v1/embeddings", "POST", kKey},
-    {kTokenize, "/tokenize", "POST", kKey},
-    {kDetokenize, "/detokenize", "POST", kKey},
+  static constexpr Route kRoutes[] = {
+      {kPage, "/", "GET", kOpen},
+      {kHealth, "/health", "GET", kOpen},
+      {kHealth, "/v1/health", "GET", kOpen},
+      {kReady, "/ready", "GET", kOpen},
+      {kServerVersion, "/version", "GET", kOpen},
+      {kMetrics, "/metrics", "GET", kOpen},
+      {kModels, "/v1/models", "GET", kKey},
+      {kModel, "/v1/models/", "GET", kKey},
+      {kTokenizerInfo, "/tokenizer_info", "GET", kKey},
+      {kProps, "/props", "GET", kKey},
+      {kSlots, "/slots", "GET", kKey},
+      {kSelectionMap, "/winnow/map", "GET", kKey},
+      {kChat, "/v1/chat/completions", "POST", kKey, true},
+      {kChatRender, "/v1/chat/completions/render", "POST", kKey},
+      {kChatInputTokens, "/v1/chat/completions/input_tokens", "POST", kKey},
+      {kCompletions, "/v1/completions", "POST", kKey, true},
+      {kCompletionsRender, "/v1/completions/render", "POST", kKey},
+      {kResponses, "/v1/responses", "POST", kKey, true},
+      {kEmbeddings, "/v1/embeddings", "POST", kKey},
+      {kTokenize, "/tokenize", "POST", kKey},
+      {kDetokenize, "/detokenize", "POST", kKey},
+  };
 };
 
 bool matches(const Route& route, std::string_view path) {
@@ -38,10 +40,10 @@ bool matches(const Route& route, std::string_view path) {
 
 }  // namespace
 
-std::span<const Route> all_routes() { return kRoutes; }
+std::span<const Route> all_routes() { return RouteTable::kRoutes; }
 
 const Route* find_route(std::string_view path) {
-  for (const Route& route : kRoutes) {
+  for (const Route& route : RouteTable::kRoutes) {
     if (matches(route, path)) return &route;
   }
   return nullptr;

@@ -10,8 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "support/same_bits.h"
+
 namespace winnow {
 namespace {
+
+using test::expect_same_bits;
 
 struct GoldenCase {
   std::string name;
@@ -53,14 +57,6 @@ std::optional<DType> dtype_named(const std::string& name) {
     if (dtype && dtype_info(*dtype).name == name) return dtype;
   }
   return std::nullopt;
-}
-
-void expect_same_bits(const std::vector<float>& got, const std::vector<float>& want) {
-  ASSERT_EQ(got.size(), want.size());
-  for (size_t idx = 0; idx < got.size(); ++idx) {
-    ASSERT_EQ(std::bit_cast<uint32_t>(got[idx]), std::bit_cast<uint32_t>(want[idx]))
-        << "element " << idx << ": " << got[idx] << " instead of " << want[idx];
-  }
 }
 
 TEST(Qformats, EveryTypeEqualsTheGgufPackageBitForBit) {

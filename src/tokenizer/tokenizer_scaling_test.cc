@@ -5,20 +5,17 @@
 #include <ctime>
 
 #include "support/test_vocabulary.h"
+#include "support/tiny_tokenizer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace winnow {
 namespace {
 
+using test::created;
+
 constexpr size_t kShortBytes = size_t{1} << 20;
 constexpr size_t kGrowth = 8;
 constexpr double kMaxCostGrowth = 12;
-
-std::unique_ptr<Tokenizer> created(const Metadata& metadata) {
-  auto tokenizer = Tokenizer::create(metadata);
-  EXPECT_TRUE(tokenizer.ok()) << tokenizer.error().message;
-  return std::move(tokenizer).value();
-}
 
 std::string repeated(std::string_view unit, size_t num_bytes) {
   std::string text;

@@ -6,17 +6,14 @@
 #include <cmath>
 
 #include "support/test_vocabulary.h"
+#include "support/tiny_tokenizer.h"
 
 namespace winnow {
 namespace {
 
-using Ids = std::vector<TokenId>;
+using test::created;
 
-std::unique_ptr<Tokenizer> created(const Metadata& metadata) {
-  auto tokenizer = Tokenizer::create(metadata);
-  EXPECT_TRUE(tokenizer.ok()) << tokenizer.error().message;
-  return std::move(tokenizer).value();
-}
+using Ids = std::vector<TokenId>;
 
 std::string refusal(const Metadata& metadata) {
   const auto tokenizer = Tokenizer::create(metadata);

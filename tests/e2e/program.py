@@ -21,13 +21,14 @@ class Outcome:
         return f"exit code {self.code}\nstdout: {self.stdout[:2000]!r}\nstderr: {self.stderr[:2000]!r}"
 
 
-# Profiles that the program makes are kept here, not among the user's.
-CACHE = tempfile.TemporaryDirectory(prefix="winnow-cache-")
+# Profiles that the program makes are kept here, not among the user's. ./dev test gives all tests of a run one folder.
+OWN_CACHE = None if os.environ.get("WINNOW_TEST_CACHE") else tempfile.TemporaryDirectory(prefix="winnow-cache-")
+CACHE = OWN_CACHE.name if OWN_CACHE else os.environ["WINNOW_TEST_CACHE"]
 
 
 def clean_environment(extra):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("WINNOW_") or k == "WINNOW_ISA"}
-    environment["XDG_CACHE_HOME"] = CACHE.name
+    environment["XDG_CACHE_HOME"] = CACHE
     environment.update(extra or {})
     return environment
 

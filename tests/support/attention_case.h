@@ -14,10 +14,20 @@
 
 #include "attention/attention.h"
 #include "kernels/attention_kernels.h"
+#include "kernels/table.h"
+#include "support/f32_limits.h"
 #include "support/guarded_buffer.h"
 #include "tensor/half.h"
 
 namespace winnow {
+
+inline const KernelTable& scalar_kernels() { return kernel_table(known_isas().front()); }
+
+// Levels whose products take bf16 operands round q and the weights to 8 bits.
+inline double product_epsilon(Isa isa, KvDType dtype) {
+  const bool rounds = isa == Isa::kAvx512Bf16 || isa == Isa::kAmx;
+  return rounds && dtype == KvDType::kBf16 ? 0x1p-8 : 0;
+}
 
 struct CaseShape {
   int tokens = 0;
@@ -161,7 +171,6 @@ class AttentionCase {
     }
 
    private:
-    static constexpr double kEpsilon = 0x1p-24;
     struct Key {
       double logit;
       std::vector<double> value;

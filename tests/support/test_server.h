@@ -107,6 +107,8 @@ class TestServer {
   std::unique_ptr<HttpServer> http_;
 };
 
+inline constexpr const char* kChatPath = "/v1/chat/completions";
+
 inline boost::json::object chat_body(std::string_view content = "Hi") {
   return {{"messages",
            boost::json::array{boost::json::object{{"role", "user"}, {"content", content}}}}};

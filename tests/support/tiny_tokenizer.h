@@ -12,6 +12,12 @@
 
 namespace winnow::test {
 
+inline std::unique_ptr<Tokenizer> created(const Metadata& metadata) {
+  auto tokenizer = Tokenizer::create(metadata);
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  return std::move(tokenizer).value();
+}
+
 struct TinyTokenizer {
   std::unique_ptr<GgufFile> file;
   std::unique_ptr<Tokenizer> tokenizer;
@@ -21,9 +27,8 @@ struct TinyTokenizer {
 inline TinyTokenizer tiny_tokenizer(const std::string& name) {
   auto file = GgufFile::open(golden_path("tiny/" + name + ".gguf"));
   EXPECT_TRUE(file.ok()) << file.error().message;
-  auto tokenizer = Tokenizer::create((*file)->metadata());
-  EXPECT_TRUE(tokenizer.ok()) << tokenizer.error().message;
-  return {std::move(file).value(), std::move(tokenizer).value()};
+  auto tokenizer = created((*file)->metadata());
+  return {std::move(file).value(), std::move(tokenizer)};
 }
 
 }  // namespace winnow::test
