@@ -199,7 +199,7 @@ std::vector<bool> GrammarBuilder::skippable_states() const {
 
 // Searches the states that are reached without a byte, calls entered, for a way back to a state
 // that is still being searched from, through a call.
-Status GrammarBuilder::refuse_left_recursion() const {
+std::vector<RuleId> GrammarBuilder::left_recursion() const {
   const std::vector<bool> skippable = skippable_states();
   enum class Mark : uint8_t { kNew, kOpen, kClosed };
   std::vector<Mark> marks(grammar_.starts_.size(), Mark::kNew);
@@ -246,14 +246,16 @@ Status GrammarBuilder::refuse_left_recursion() const {
       path.back().called.pop_back();
       const Mark mark = marks[static_cast<size_t>(called)];
       if (mark == Mark::kOpen) {
-        return fail(ErrorCode::kInvalidArgument,
-                    "expected every reference to reach a value, found one that leads back to "
-                    "itself first");
+        std::vector<RuleId> cycle;
+        for (const Visit& visit : path) {
+          if (visit.rule == called || !cycle.empty()) cycle.push_back(visit.rule);
+        }
+        return cycle;
       }
       if (mark == Mark::kNew) enter(called);
     }
   }
-  return Ok{};
+  return {};
 }
 
 void GrammarBuilder::measure_needs() {
@@ -300,7 +302,11 @@ Result<Grammar> GrammarBuilder::finish(RuleId root) && {
   }
   for (const StateId start : grammar_.starts_) CHECK(start >= 0);
   grammar_.root_ = root;
-  TRY_STATUS(refuse_left_recursion());
+  if (!left_recursion().empty()) {
+    return fail(ErrorCode::kInvalidArgument,
+                "expected every reference to reach a value, found one that leads back to itself "
+                "first");
+  }
   measure_needs();
   const int32_t need = grammar_.state(grammar_.start(root)).need;
   if (need == kImpossible) {

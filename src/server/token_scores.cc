@@ -1,25 +1,16 @@
 #include "server/token_scores.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "base/utf8.h"
 #include "server/openai_types.h"
 
 namespace winnow {
-namespace {
-
-// Characters that begin in `bytes`.
-int64_t num_characters(std::string_view bytes) {
-  return std::count_if(bytes.begin(), bytes.end(),
-                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
-}
-
-}  // namespace
 
 void TokenScores::add_text(TokenId token, bool shown) {
   tokens_.push_back(boost::json::value(token_text(tokenizer_, token)));
   offsets_.push_back(offset_);
-  if (shown) offset_ += num_characters(tokenizer_.piece(token));
+  if (shown) offset_ += static_cast<int64_t>(num_characters(tokenizer_.piece(token)));
 }
 
 void TokenScores::add_first(TokenId token, bool shown) {

@@ -87,6 +87,17 @@ class Serve(unittest.TestCase):
             self.assertEqual(status, 200, text)
             self.assertIn(json.loads(json.loads(text)["choices"][0]["message"]["content"])["ok"], (True, False))
 
+    def test_a_grammar_holds_the_answer(self):
+        with Server() as server:
+            for path, body in (("/v1/chat/completions", CHAT), ("/v1/completions", {"prompt": "a"})):
+                asked = {**body, "max_tokens": 20, "temperature": 1, "grammar": 'root ::= ("yes" | "no"){2} [0-9]'}
+                status, text = server.ask("POST", path, asked)
+                self.assertEqual(status, 200, text)
+                choice = json.loads(text)["choices"][0]
+                answer = choice["message"]["content"] if "message" in choice else choice["text"]
+                self.assertRegex(answer, "^(yes|no){2}[0-9]$")
+                self.assertEqual(choice["finish_reason"], "stop")
+
     def test_the_service_manager_is_told(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "notify")
