@@ -32,7 +32,7 @@ class AnswerWriter {
 };
 
 struct AnswerRunOptions {
-  std::vector<std::string> stops = {};
+  std::shared_ptr<const MarkSet> stops = {};  // null: none
   bool include_stop = false;
   bool report_progress = false;
   std::vector<TokenId> shown_control_tokens = {};

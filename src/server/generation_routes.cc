@@ -19,7 +19,7 @@ std::string cache_scope(const Caller& caller, const GenerationSettings& settings
 }
 
 AnswerRunOptions run_options(const GenerationSettings& settings, const AnswerShape& shape) {
-  return {.stops = settings.stops,
+  return {.stops = std::make_shared<const MarkSet>(settings.stops),
           .include_stop = settings.include_stop,
           .report_progress = settings.stream && settings.return_progress,
           .shown_control_tokens = shape.shown_control_tokens};
