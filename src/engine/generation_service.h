@@ -125,7 +125,7 @@ struct StepReport {
   AttentionStats attention = {};  // of its prompt tokens
 };
 
-// All calls are thread-safe and return at once.
+// All calls are thread-safe. All return at once but submit(), which reads the prompt.
 class GenerationService {
  public:
   virtual ~GenerationService() = default;

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+
 #include "support/test_server.h"
 
 namespace winnow {
@@ -183,6 +186,50 @@ TEST(Completions, ContextLimitsAreExact) {  // limit-exact-context
   const json::value two =
       server.post(kPath, json::object{{"prompt", prompt_of(62)}, {"max_tokens", 16}}).json();
   EXPECT_EQ(two.at("usage").at("completion_tokens").as_int64(), 2);
+}
+
+TEST(Completions, ATextThatCannotFitIsRefusedByItsLength) {
+  TestServer server({.context_tokens = 64});
+  const std::string text(100000, 'a');
+  const json::object completion{{"prompt", json::array{"short", text}}, {"max_tokens", 1}};
+  json::object chat = test::chat_body(text);
+  chat["max_tokens"] = 1;
+  for (const auto& [path, body] : {std::pair{kPath, completion}, {"/v1/chat/completions", chat}}) {
+    const ClientReply reply = server.post(path, body);
+    EXPECT_EQ(reply.status, 400);
+    const json::value error = reply.json().at("error");
+    EXPECT_EQ(error.at("code").as_string(), "context_length_exceeded");
+    EXPECT_NE(error.at("message").as_string().find("the prompt has at least"), std::string::npos);
+    EXPECT_GE(error.at("n_prompt_tokens").as_int64(), server.tokenizer().least_tokens(text.size()));
+    EXPECT_LE(error.at("n_prompt_tokens").as_int64(), std::ssize(server.tokenizer().encode(text)));
+    json::object truncated = body;
+    truncated["truncate_prompt_tokens"] = 5;
+    EXPECT_EQ(server.post(path, truncated).status, 200);
+  }
+}
+
+TEST(Completions, OthersAreAnsweredWhilePromptsAreTaken) {
+  std::promise<void> begun, go_on;
+  const std::shared_future<void> wait = go_on.get_future().share();
+  std::atomic<int> num_taken = 0;
+  TestServer server({.script = [&](const ServiceRequest&) {
+    if (++num_taken == 1) begun.set_value();
+    wait.wait();
+    return std::vector<TokenId>{5};
+  }});
+  const std::string body = json::serialize(json::object{{"prompt", "a"}, {"max_tokens", 1}});
+  std::vector<std::unique_ptr<test::HttpClient>> clients;
+  // More than there are threads to serve connections.
+  for (int i = 0; i < 8; ++i) {
+    clients.push_back(server.connect());
+    clients.back()->send_request("POST", kPath, body);
+  }
+  begun.get_future().wait();
+  EXPECT_EQ(server.get("/version").status, 200);
+  EXPECT_EQ(server.get("/v1/models").status, 200);
+  go_on.set_value();
+  for (const auto& client : clients) EXPECT_EQ(client->read_reply().status, 200);
+  EXPECT_EQ(num_taken, 8);
 }
 
 }  // namespace
