@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bitset>
 #include <map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/check.h"
@@ -157,13 +158,17 @@ StateId GrammarBuilder::repeat_plain(RuleId rule, int32_t min, int32_t max, Stat
 }
 
 StateId GrammarBuilder::split(std::vector<StateId> targets) {
-  return add({.kind = Kind::kSplit, .targets = std::move(targets)});
+  const StateId id = open_split();
+  define_split(id, std::move(targets));
+  return id;
 }
 
 StateId GrammarBuilder::open_split() { return add({.kind = Kind::kSplit}); }
 
 void GrammarBuilder::define_split(StateId split, std::vector<StateId> targets) {
   if (full_) return;
+  std::unordered_set<StateId> met;
+  std::erase_if(targets, [&](StateId target) { return !met.insert(target).second; });
   grammar_.states_[static_cast<size_t>(split)].targets = std::move(targets);
 }
 
