@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 from program import TINY, WINNOW, clean_environment, run
+from wire import Wire
 
 MODEL = TINY / "llama-untied.gguf"
 CHAT = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 8, "temperature": 0}
@@ -98,6 +99,17 @@ class Serve(unittest.TestCase):
                 self.assertRegex(answer, "^(yes|no){2}[0-9]$")
                 self.assertEqual(choice["finish_reason"], "stop")
 
+    def test_foreign_hosts_are_refused_where_there_are_no_keys(self):
+        def status(server, host):
+            return Wire(server.address).send(f"GET /version HTTP/1.1\r\nHost: {host}\r\n\r\n").reply()[0]
+        with Server() as server:
+            self.assertEqual([status(server, host) for host in ("localhost", "evil.example")], [200, 403])
+        with Server("--allowed-hosts", "evil.example") as server:
+            self.assertEqual([status(server, host) for host in ("evil.example", "other.example")], [200, 403])
+        for flags in (["--api-key", "k"], ["--host", "0.0.0.0"], ["--allowed-hosts", "*"]):
+            with Server(*flags) as server:
+                self.assertEqual(status(server, "evil.example"), 200)
+
     def test_the_service_manager_is_told(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "notify")
@@ -143,7 +155,7 @@ class Serve(unittest.TestCase):
             taken = run("serve", "-m", MODEL, "--port", str(server.address[1]), "--attention", "dense")
             self.assertEqual(taken.code, 1, taken)
             self.assertIn(str(server.address[1]), taken.stderr)
-        for flags in (["--port", "70000"], ["--cors-origins", "nonsense"], ["--api-key", "a b"], ["--api-key-file", "/dev/null"]):
+        for flags in (["--port", "70000"], ["--cors-origins", "nonsense"], ["--allowed-hosts", "http://a"], ["--api-key", "a b"], ["--api-key-file", "/dev/null"]):
             self.assertEqual(run("serve", "-m", MODEL, *flags).code, 2, flags)
 
 
