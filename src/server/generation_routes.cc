@@ -199,7 +199,10 @@ void answer_completion(const ServerContext& context, const json::object& request
       ServiceRequest one = service_request(settings, prompt.ids, i);
       one.cache_scope = cache_scope(caller, settings);
       one.reuse = context.options.reuse;
-      one.score_prompt = completion->echo && settings.logprobs;
+      if (completion->echo && settings.logprobs) {
+        one.score_prompt = true;
+        one.num_prompt_top_logprobs = std::max(one.num_prompt_top_logprobs, settings.top_logprobs);
+      }
       one.constraint = context.shaper.constraint(*shape, settings);
       requests.push_back(std::move(one));
     }

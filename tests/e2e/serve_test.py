@@ -79,6 +79,17 @@ class Serve(unittest.TestCase):
             for own, top in zip(scores["token_logprobs"][1:], scores["top_logprobs"][1:]):
                 self.assertLessEqual(own, max(top.values()))
             self.assertEqual(scores["token_logprobs"][4], max(scores["top_logprobs"][4].values()))
+            status, text = server.ask("POST", "/v1/completions", {**body, "prompt_logprobs": 2})
+            self.assertEqual(status, 200, text)
+            choice = json.loads(text)["choices"][0]
+            self.assertEqual(choice["logprobs"], scores)
+            own = [entry and next(iter(entry.items())) for entry in choice["prompt_logprobs"]]
+            self.assertEqual([each and (int(each[0]), each[1]["logprob"]) for each in own],
+                             [None, *zip((6, 7, 8), scores["token_logprobs"][1:4])])
+            for entry in choice["prompt_logprobs"][1:]:
+                by_rank = sorted(entry.values(), key=lambda each: each["rank"])
+                self.assertEqual([each["rank"] for each in by_rank][:2], [1, 2])
+                self.assertEqual([each["logprob"] for each in by_rank], sorted((each["logprob"] for each in by_rank), reverse=True))
 
     def test_json_mode_gives_json(self):
         with Server() as server:
