@@ -81,6 +81,11 @@ double cpu_limit_v1(const std::string& folder) {
   return quota && period && *quota > 0 && *period > 0 ? *quota / *period : kNoLimit;
 }
 
+// Version 1 writes "no limit" as a number near 2^63.
+int64_t bytes_or_no_limit(double bytes) {
+  return bytes < 0x1p62 ? static_cast<int64_t>(bytes) : INT64_MAX;
+}
+
 double memory_left(const std::string& folder, const char* limit_file, const char* usage_file,
                    std::string_view droppable) {
   const auto limit = number_in(folder + limit_file);
@@ -100,6 +105,17 @@ double cgroup_cpu_limit(const CgroupPaths& paths) {
   return limit;
 }
 
+int64_t cgroup_memory_limit(const CgroupPaths& paths) {
+  double limit = kNoLimit;
+  for (const std::string& folder : folders(paths, "", "")) {
+    limit = std::min(limit, number_in(folder + "/memory.max").value_or(kNoLimit));
+  }
+  for (const std::string& folder : folders(paths, "/memory", "memory")) {
+    limit = std::min(limit, number_in(folder + "/memory.limit_in_bytes").value_or(kNoLimit));
+  }
+  return bytes_or_no_limit(limit);
+}
+
 int64_t cgroup_memory_available(const CgroupPaths& paths) {
   double left = kNoLimit;
   for (const std::string& folder : folders(paths, "", "")) {
@@ -109,8 +125,7 @@ int64_t cgroup_memory_available(const CgroupPaths& paths) {
     left = std::min(left, memory_left(folder, "/memory.limit_in_bytes", "/memory.usage_in_bytes",
                                       "total_inactive_file"));
   }
-  // Version 1 writes "no limit" as a number near 2^63.
-  return left < 0x1p62 ? static_cast<int64_t>(left) : INT64_MAX;
+  return bytes_or_no_limit(left);
 }
 
 }  // namespace winnow

@@ -16,6 +16,9 @@ struct CgroupPaths {
 // CPUs by quota, a fraction possible; infinity if there is no limit.
 double cgroup_cpu_limit(const CgroupPaths& paths = {});
 
+// The memory limit in bytes; INT64_MAX if there is none.
+int64_t cgroup_memory_limit(const CgroupPaths& paths = {});
+
 // Bytes left below the memory limit, counting page cache that can be dropped as free; INT64_MAX if
 // there is no limit.
 int64_t cgroup_memory_available(const CgroupPaths& paths = {});

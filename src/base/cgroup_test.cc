@@ -26,6 +26,7 @@ class CgroupTest : public testing::Test {
 TEST_F(CgroupTest, NothingThereMeansNoLimit) {
   EXPECT_TRUE(std::isinf(cgroup_cpu_limit(paths())));
   EXPECT_EQ(cgroup_memory_available(paths()), INT64_MAX);
+  EXPECT_EQ(cgroup_memory_limit(paths()), INT64_MAX);
 }
 
 TEST_F(CgroupTest, TheTightestGroupOnTheWayUpCounts) {
@@ -45,6 +46,7 @@ TEST_F(CgroupTest, InsideAContainerTheRootIsTheGroup) {
   write("fs/memory.current", "400\n");
   EXPECT_DOUBLE_EQ(cgroup_cpu_limit(paths()), 2);
   EXPECT_EQ(cgroup_memory_available(paths()), 600);
+  EXPECT_EQ(cgroup_memory_limit(paths()), 1000);
 }
 
 TEST_F(CgroupTest, DroppablePageCacheCountsAsFree) {
@@ -55,6 +57,7 @@ TEST_F(CgroupTest, DroppablePageCacheCountsAsFree) {
   EXPECT_EQ(cgroup_memory_available(paths()), 810);
   write("fs/memory.max", "max\n");
   EXPECT_EQ(cgroup_memory_available(paths()), INT64_MAX);
+  EXPECT_EQ(cgroup_memory_limit(paths()), INT64_MAX);
 }
 
 TEST_F(CgroupTest, VersionOneIsReadFromItsControllers) {
@@ -68,6 +71,9 @@ TEST_F(CgroupTest, VersionOneIsReadFromItsControllers) {
   write("fs/memory/memory.usage_in_bytes", "1\n");
   EXPECT_DOUBLE_EQ(cgroup_cpu_limit(paths()), 2.5);
   EXPECT_EQ(cgroup_memory_available(paths()), 2500);
+  EXPECT_EQ(cgroup_memory_limit(paths()), 5000);
+  write("fs/memory/job/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(cgroup_memory_limit(paths()), INT64_MAX);
   write("fs/cpu/job/cpu.cfs_quota_us", "-1\n");
   EXPECT_TRUE(std::isinf(cgroup_cpu_limit(paths())));
 }

@@ -31,6 +31,11 @@ int64_t available_memory_bytes() {
   return std::min(system >= 0 ? system : INT64_MAX, cgroup_memory_available());
 }
 
+int64_t total_memory_bytes() {
+  const int64_t system = meminfo_bytes("MemTotal:");
+  return std::min(system >= 0 ? system : INT64_MAX, cgroup_memory_limit());
+}
+
 int64_t peak_resident_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

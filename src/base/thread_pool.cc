@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cmath>
 #include <system_error>
 
 #include "base/cgroup.h"
@@ -42,8 +41,11 @@ int usable_threads() {
   if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
     threads = std::min(threads, std::max(1, CPU_COUNT(&allowed)));
   }
-  const double quota = std::ceil(cgroup_cpu_limit());
-  return quota < threads ? std::max(1, static_cast<int>(quota)) : threads;
+  return threads_within(threads, cgroup_cpu_limit());
+}
+
+int threads_within(int num_threads, double cpu_quota) {
+  return cpu_quota < num_threads ? std::max(1, static_cast<int>(cpu_quota)) : num_threads;
 }
 
 ThreadPool::ThreadPool(int num_threads) {

@@ -48,7 +48,10 @@ class ThreadPool {
 };
 
 // Threads this process may really use: the smallest of hardware threads, CPU affinity and cgroup
-// quota (rounded up); at least 1.
+// quota; at least 1.
 int usable_threads();
+// Of `num_threads` those that a quota of CPUs has whole: one more would be throttled while the
+// others wait for it. At least 1.
+int threads_within(int num_threads, double cpu_quota);
 
 }  // namespace winnow

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <ctime>
+#include <limits>
 #include <vector>
 
 namespace winnow {
@@ -45,6 +46,15 @@ TEST(ThreadPool, UsableThreadsFollowTheAffinityOfTheProcess) {
   EXPECT_EQ(usable_threads(), 1);
   ASSERT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
   EXPECT_LE(usable_threads(), CPU_COUNT(&before));
+}
+
+TEST(ThreadPool, AQuotaGivesTheThreadsThatItHasWhole) {
+  EXPECT_EQ(threads_within(8, 0.3), 1);
+  EXPECT_EQ(threads_within(8, 1), 1);
+  EXPECT_EQ(threads_within(8, 1.9), 1);
+  EXPECT_EQ(threads_within(8, 7.5), 7);
+  EXPECT_EQ(threads_within(8, 8.5), 8);
+  EXPECT_EQ(threads_within(8, std::numeric_limits<double>::infinity()), 8);
 }
 
 // CPU time, not wall time: an idle pool must not spin on.

@@ -1,5 +1,6 @@
 #include "base/utf8.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace winnow {
@@ -64,6 +65,11 @@ size_t valid_utf8_prefix(std::string_view text) {
     pos += unit.num_bytes;
   }
   return pos;
+}
+
+size_t num_characters(std::string_view text) {
+  return static_cast<size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; }));
 }
 
 uint32_t packed_character(std::string_view character) {

@@ -29,6 +29,9 @@ uint32_t code_point_of(std::string_view character);
 // Length of the longest prefix of `text` that is well-formed.
 size_t valid_utf8_prefix(std::string_view text);
 
+// Characters that begin in `text`.
+size_t num_characters(std::string_view text);
+
 // A character of 1 to 4 bytes as one number, first byte highest; injective.
 uint32_t packed_character(std::string_view character);
 

@@ -43,7 +43,7 @@ PromptTimes prompt_times(const Answer& answer) {
 Result<Answer> answer(const LoadedModel& loaded, Sequence& sequence, const AnswerRequest& request,
                       Console& console) {
   Answer result{.num_threads = loaded.engine->num_threads()};
-  TextStream stream(*loaded.tokenizer, request.stops);
+  TextStream stream(*loaded.tokenizer, std::make_shared<const MarkSet>(request.stops));
   ProgressLine progress(console, static_cast<int64_t>(request.prompt.size()));
   const auto take = [&](const std::string& text) {
     result.text += text;

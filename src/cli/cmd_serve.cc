@@ -34,6 +34,7 @@ struct ServeFlags {
   std::vector<std::string> api_keys;
   std::optional<std::string> api_key_file;
   std::string cors_origins = "localhost";
+  std::optional<std::string> allowed_hosts;
   std::string prefix_reuse = "exact";
   int64_t max_body_mib = 64;
   int64_t max_connections = 4096;
@@ -64,6 +65,9 @@ void add_http_flags(FlagSet& set, ServeFlags& flags) {
   set.text("--api-key-file", flags.api_key_file, "file with one key per line");
   set.text("--cors-origins", flags.cors_origins,
            "pages that may ask: localhost, none, * or ORIGIN,... [localhost]");
+  set.text("--allowed-hosts", flags.allowed_hosts,
+           "names it may be asked under, besides localhost: HOST,... or * [with keys or "
+           "on other addresses: *]");
   set.integer("--max-body", flags.max_body_mib, {1, 4096}, "MiB of a request [64]");
   set.integer("--max-connections", flags.max_connections, {1, 1 << 20}, "open at once [4096]");
   set.integer("--http-threads", flags.http_threads, {1, 64}, "threads for the network [2]");
@@ -108,6 +112,13 @@ Result<ApiKeys> read_keys(const ServeFlags& flags, Console& console) {
     }
   }
   return ApiKeys::create(std::move(keys));
+}
+
+// Without keys whoever reaches a server of this machine alone may use it, so that a page must not
+// reach it under a name of its own. Elsewhere names are those of a network that is not known here.
+Result<HostPolicy> host_policy(const ServeFlags& flags, const ApiKeys& keys) {
+  if (!flags.allowed_hosts && (!keys.empty() || !is_loopback(flags.host))) return HostPolicy();
+  return HostPolicy::local(flags.host, flags.allowed_hosts.value_or(""));
 }
 
 HttpServerOptions http_options(const ServeFlags& flags) {
@@ -194,6 +205,7 @@ Result<ExitCode> cmd_serve(Arguments args, Console& console) {
   if (!go_on) return ExitCode::kOk;
   TRY(const ApiKeys keys, read_keys(flags, console));
   TRY(const CorsPolicy cors, CorsPolicy::parse(flags.cors_origins));
+  TRY(const HostPolicy hosts, host_policy(flags, keys));
   TRY(const ServerOptions options, server_options(flags));
   TRY(const LoadedModel loaded, open_model(flags.model, console));
   TRY(const std::optional<ChatPrompt> chat, chat_prompt_of(loaded));
@@ -214,7 +226,7 @@ Result<ExitCode> cmd_serve(Arguments args, Console& console) {
                               .started = static_cast<int64_t>(std::time(nullptr))};
   interrupt::handle_termination();
   RequestLog log(console.quiet ? -1 : 2);
-  Api api(context, {.keys = keys, .cors = cors}, log);
+  Api api(context, {.keys = keys, .cors = cors, .hosts = hosts}, log);
   TRY(const auto http, HttpServer::start(http_options(flags), api));
   api.set_http(http.get());
   if (!console.quiet) console.err.write(configuration(flags, context, keys));

@@ -212,7 +212,9 @@ Result<Grammar> AnswerGrammarBuilder::build(const AnswerRules& rules, bool start
   }
   const RuleId root = builder_.declare_rule();
   builder_.define_rule(root, after_reasoning(starts_in_reasoning, answer));
-  return std::move(builder_).finish(root);
+  Result<Grammar> grammar = std::move(builder_).finish(root);
+  if (grammar.ok() || !rules.gbnf) return grammar;
+  return fail(grammar.error().code, "grammar: %s", grammar.error().message.c_str());
 }
 
 // A tool of a request, as chat completions or responses describe it; a name that could be taken for
@@ -332,19 +334,23 @@ Result<std::optional<AnswerRules>> read_answer_rules(const json::object& request
   TRY(rules.schema, demanded_schema(request));
   if (const json::value* gbnf = member(request, "grammar")) {
     if (!gbnf->is_string()) {
-      return fail(ErrorCode::kInvalidArgument, "grammar: expected a text");
+      return fail(ErrorCode::kInvalidArgument, "grammar: expected a string");
     }
     if (rules.schema) {
-      return fail(ErrorCode::kInvalidArgument, "grammar: expected no response_format beside it");
+      return fail(ErrorCode::kInvalidArgument,
+                  "grammar: expected no response_format or json_schema beside it, found one");
     }
     rules.gbnf = std::string(gbnf->get_string());
   }
   TRY(const std::optional<std::string> tool, demanded_tool(request));
   if (tool) {
     TRY(rules.tools, demanded_tools(request, *tool));
-    // A call is not what the others speak of.
+    if (rules.gbnf) {
+      return fail(ErrorCode::kInvalidArgument,
+                  "grammar: expected no tool_choice that demands a call beside it, found one");
+    }
+    // A call is not what the schema speaks of.
     rules.schema.reset();
-    rules.gbnf.reset();
     const json::value* parallel = member(request, "parallel_tool_calls");
     const bool refused = parallel != nullptr && parallel->is_bool() && !parallel->get_bool();
     rules.several_calls = tool->empty() && !refused;

@@ -145,6 +145,17 @@ TEST_F(AnswerGrammarTest, AGrammarOfTheRequestHoldsTheAnswer) {
   EXPECT_FALSE(accepts(**grammar, "x"));
   EXPECT_NE(error_of(R"({"grammar": 3})").find("grammar"), std::string::npos);
   EXPECT_NE(error_of(R"({"grammar": "root ::= a"})").find("'a'"), std::string::npos);
+  EXPECT_TRUE(error_of(R"({"grammar": "root ::= \"x\" root"})").starts_with("grammar: "));
+}
+
+TEST_F(AnswerGrammarTest, AGrammarStandsBesideNoOtherForm) {
+  constexpr const char* kGrammar = R"("grammar": "root ::= [0-9]+")";
+  for (const std::string& other : {std::string(R"("response_format": {"type": "json_object"})"),
+                                   std::string(R"("json_schema": {"const": 1})"),
+                                   std::string(kTools) + R"(, "tool_choice": "required")"}) {
+    const std::string error = error_of("{" + other + ", " + kGrammar + "}");
+    EXPECT_TRUE(error.starts_with("grammar: ")) << error;
+  }
 }
 
 TEST_F(AnswerGrammarTest, WhatIsNotDemandedIsFree) {

@@ -57,15 +57,14 @@ class Parser {
  private:
   struct Rule {
     RuleId id = 0;
-    size_t line = 0;  // of its first mention
+    ptrdiff_t first_mention = 0;  // position in the text
     bool defined = false;
   };
 
-  size_t line() const {
-    return 1 + static_cast<size_t>(std::count(text_.begin(), text_.begin() + pos_, '\n'));
-  }
+  // "grammar: line L, column C", of characters, both from 1.
+  std::string place(ptrdiff_t pos) const;
   Error broken(const char* expected) const {
-    return fail(ErrorCode::kInvalidArgument, "grammar, line %zu: expected %s", line(), expected);
+    return fail(ErrorCode::kInvalidArgument, "%s: expected %s", place(pos_).c_str(), expected);
   }
   bool at_end() const { return rest().empty(); }
   std::string_view rest() const { return text_.substr(static_cast<size_t>(pos_)); }
@@ -81,6 +80,7 @@ class Parser {
   Rule& rule_of(std::string_view name);
 
   Status rule();
+  Status refuse_left_recursion() const;
   Result<PartPtr> choice(int depth);
   Result<PartPtr> sequence(int depth);
   Result<PartPtr> item(int depth);
@@ -99,6 +99,14 @@ class Parser {
   ptrdiff_t pos_ = 0;
   std::map<std::string, Rule, std::less<>> rules_;
 };
+
+std::string Parser::place(ptrdiff_t pos) const {
+  const std::string_view before = text_.substr(0, static_cast<size_t>(pos));
+  const size_t line_begin = before.rfind('\n') + 1;  // npos + 1 = 0: the first line
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const size_t column = 1 + num_characters(before.substr(line_begin));
+  return "grammar: line " + std::to_string(line) + ", column " + std::to_string(column);
+}
 
 void Parser::skip_blanks(bool across_lines) {
   while (!at_end()) {
@@ -123,7 +131,8 @@ std::string_view Parser::take_name() {
 Parser::Rule& Parser::rule_of(std::string_view name) {
   const auto found = rules_.find(name);
   if (found != rules_.end()) return found->second;
-  return rules_.emplace(name, Rule{builder_.declare_rule(), line(), false}).first->second;
+  const ptrdiff_t begin = pos_ - std::ssize(name);
+  return rules_.emplace(name, Rule{builder_.declare_rule(), begin, false}).first->second;
 }
 
 Result<RuleId> Parser::parse() {
@@ -133,14 +142,27 @@ Result<RuleId> Parser::parse() {
   }
   for (const auto& [name, known] : rules_) {
     if (known.defined) continue;
-    return fail(ErrorCode::kInvalidArgument, "grammar, line %zu: rule '%s' is not defined",
-                known.line, escaped(name, 80).c_str());
+    return fail(ErrorCode::kInvalidArgument, "%s: rule '%s' is not defined",
+                place(known.first_mention).c_str(), escaped(name, 80).c_str());
   }
   const auto root = rules_.find("root");
   if (root == rules_.end()) {
     return fail(ErrorCode::kInvalidArgument, "grammar: expected a rule 'root', found none");
   }
+  TRY_STATUS(refuse_left_recursion());
   return root->second.id;
+}
+
+Status Parser::refuse_left_recursion() const {
+  for (const RuleId recursive : builder_.left_recursion()) {
+    for (const auto& [name, known] : rules_) {
+      if (known.id != recursive) continue;
+      return fail(ErrorCode::kInvalidArgument,
+                  "%s: expected a character before rule '%s' leads back to itself, found none",
+                  place(known.first_mention).c_str(), escaped(name, 80).c_str());
+    }
+  }
+  return Ok{};
 }
 
 Status Parser::rule() {
@@ -196,7 +218,7 @@ Result<PartPtr> Parser::item(int depth) {
     return inside;
   }
   if (next_is('<') || next_is('!')) {
-    return fail(ErrorCode::kUnsupported, "grammar, line %zu: tokens are not supported", line());
+    return fail(ErrorCode::kUnsupported, "%s: tokens are not supported", place(pos_).c_str());
   }
   const std::string_view name = take_name();
   if (name.empty()) return broken("a literal, a class, a group or the name of a rule");

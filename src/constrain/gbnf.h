@@ -16,7 +16,8 @@ inline constexpr size_t kMaxGbnfBytes = 256 << 10;
 inline constexpr int kMaxGbnfDepth = 40;  // groups within groups
 inline constexpr int32_t kMaxGbnfRepeat = 2000;
 
-// The rule "root" of the grammar; kInvalidArgument or kUnsupported with the line.
+// The rule "root" of the grammar. kInvalidArgument or kUnsupported naming the line and the column,
+// in characters. Requires that every declared rule of `builder` is defined.
 Result<RuleId> add_gbnf(GrammarBuilder& builder, std::string_view text);
 
 }  // namespace winnow

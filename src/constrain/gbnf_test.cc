@@ -40,6 +40,10 @@ TEST(Gbnf, TakesTheTextsOfAGrammarAndNoOthers) {
        {"a", "aaa", "b"}},
       {"root ::= .", {"x", "\u00e9", "\n"}, {"", "xx"}},
       {"root ::= [\\]\\-x] \"\"", {"]", "-", "x"}, {"\\"}},
+      {"root ::= c{1,2}\r\nc ::= [^\"\\\\\\x7F\\x00-\\x1F] | [\\\\] ([\"\\\\bn] | \"u\" "
+       "[0-9a-f]{4})\r\n",
+       {"a", "\\\\", "\\u00e9\u00e9"},
+       {"", "\"", "\n", "\\", "abc"}},
   };
   for (const Case& one : cases) {
     SCOPED_TRACE(one.grammar);
@@ -50,7 +54,7 @@ TEST(Gbnf, TakesTheTextsOfAGrammarAndNoOthers) {
   }
 }
 
-TEST(Gbnf, WhatIsWrongIsNamedWithItsLine) {
+TEST(Gbnf, WhatIsWrongIsNamedWithItsPlace) {
   const auto expect = [](std::string_view text, std::string_view part) {
     const auto grammar = gbnf_grammar(text);
     ASSERT_FALSE(grammar.ok()) << text;
@@ -58,8 +62,11 @@ TEST(Gbnf, WhatIsWrongIsNamedWithItsLine) {
   };
   expect("", "'root'");
   expect("a ::= \"x\"", "'root'");
-  expect("root ::= \"x\"\n\nroot ::= other", "line 3");
-  expect("root ::=\n other", "line 2: rule 'other' is not defined");
+  expect("root ::= \"x\"\n\nroot ::= other", "grammar: line 3, column 5: ");
+  expect("root ::=\n other", "line 2, column 2: rule 'other' is not defined");
+  expect("root ::= \"\u00e9\u00e9\" )", "line 1, column 15: ");
+  expect("root ::= a\na ::= (\"x\"? a){2}",
+         "line 1, column 10: expected a character before rule 'a'");
   expect("root := \"x\"", "'::='");
   expect("root ::= \"x", "end of a literal");
   expect("root ::= [a", "end of a literal or class");
@@ -73,7 +80,7 @@ TEST(Gbnf, WhatIsWrongIsNamedWithItsLine) {
   expect("root ::= \"x\"**", "second repetition");
   expect("root ::= *", "a literal");
   expect("root ::= <think>", "tokens are not supported");
-  expect("root ::= root \"x\" | \"y\"", "leads back to itself");
+  expect("root ::= root \"x\" | \"y\"", "rule 'root' leads back to itself");
   expect("root ::= \"x\" root", "found none");
   expect("root ::= " + std::string(1000, '(') + "\"x\"" + std::string(1000, ')'), "this deep");
   expect("root ::= \"\xff\"", "UTF-8");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bitset>
 #include <map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/check.h"
@@ -157,13 +158,17 @@ StateId GrammarBuilder::repeat_plain(RuleId rule, int32_t min, int32_t max, Stat
 }
 
 StateId GrammarBuilder::split(std::vector<StateId> targets) {
-  return add({.kind = Kind::kSplit, .targets = std::move(targets)});
+  const StateId id = open_split();
+  define_split(id, std::move(targets));
+  return id;
 }
 
 StateId GrammarBuilder::open_split() { return add({.kind = Kind::kSplit}); }
 
 void GrammarBuilder::define_split(StateId split, std::vector<StateId> targets) {
   if (full_) return;
+  std::unordered_set<StateId> met;
+  std::erase_if(targets, [&](StateId target) { return !met.insert(target).second; });
   grammar_.states_[static_cast<size_t>(split)].targets = std::move(targets);
 }
 
@@ -199,7 +204,7 @@ std::vector<bool> GrammarBuilder::skippable_states() const {
 
 // Searches the states that are reached without a byte, calls entered, for a way back to a state
 // that is still being searched from, through a call.
-Status GrammarBuilder::refuse_left_recursion() const {
+std::vector<RuleId> GrammarBuilder::left_recursion() const {
   const std::vector<bool> skippable = skippable_states();
   enum class Mark : uint8_t { kNew, kOpen, kClosed };
   std::vector<Mark> marks(grammar_.starts_.size(), Mark::kNew);
@@ -246,14 +251,16 @@ Status GrammarBuilder::refuse_left_recursion() const {
       path.back().called.pop_back();
       const Mark mark = marks[static_cast<size_t>(called)];
       if (mark == Mark::kOpen) {
-        return fail(ErrorCode::kInvalidArgument,
-                    "expected every reference to reach a value, found one that leads back to "
-                    "itself first");
+        std::vector<RuleId> cycle;
+        for (const Visit& visit : path) {
+          if (visit.rule == called || !cycle.empty()) cycle.push_back(visit.rule);
+        }
+        return cycle;
       }
       if (mark == Mark::kNew) enter(called);
     }
   }
-  return Ok{};
+  return {};
 }
 
 void GrammarBuilder::measure_needs() {
@@ -300,7 +307,11 @@ Result<Grammar> GrammarBuilder::finish(RuleId root) && {
   }
   for (const StateId start : grammar_.starts_) CHECK(start >= 0);
   grammar_.root_ = root;
-  TRY_STATUS(refuse_left_recursion());
+  if (!left_recursion().empty()) {
+    return fail(ErrorCode::kInvalidArgument,
+                "expected every reference to reach a value, found one that leads back to itself "
+                "first");
+  }
   measure_needs();
   const int32_t need = grammar_.state(grammar_.start(root)).need;
   if (need == kImpossible) {

@@ -105,13 +105,16 @@ class GrammarBuilder {
   StateId open_split();
   void define_split(StateId split, std::vector<StateId> targets);
 
+  // Rules of which each calls the next, and the last the first, before any byte; empty if there are
+  // none. Requires that every declared rule is defined.
+  std::vector<RuleId> left_recursion() const;
+
   // kInvalidArgument if no finite text follows `root`, if a rule calls itself before any byte, or
   // if the grammar is too large. Requires that every declared rule is defined.
   Result<Grammar> finish(RuleId root) &&;
 
  private:
   StateId add(GrammarState state);
-  Status refuse_left_recursion() const;
   std::vector<bool> skippable_states() const;
   void measure_needs();
   void classify_bytes();

@@ -10,8 +10,6 @@ namespace {
 // For one request.
 constexpr size_t kMaxCachedMaskBytes = 4 << 20;
 constexpr size_t kMaxMatcherBytes = 16 << 20;
-// Ways to read a text that may be made for one mask; some 50 ms.
-constexpr int64_t kMaxWork = 1'000'000;
 
 }  // namespace
 
@@ -82,7 +80,7 @@ const TokenSet& GrammarConstraint::allowed() {
 TokenSet GrammarConstraint::make_allowed() {
   TokenSet allowed(tokens_->num_tokens());
   if (!ended_ && config_ != kDeadConfig) {
-    const int64_t max_work = matcher_.work() + kMaxWork;
+    const int64_t max_work = matcher_.work() + kMaxMaskWork;
     bool finished = true;
     const int32_t num_free = matcher_.num_free_characters(config_);
     if (num_free > 0) {
@@ -101,9 +99,10 @@ TokenSet GrammarConstraint::make_allowed() {
 }
 
 void GrammarConstraint::add_single_bytes(TokenSet& allowed) {
+  const std::bitset<256> next = matcher_.next_bytes(config_);
   for (const TokenTrie* trie : {&tokens_->plain(), &tokens_->others()}) {
     for (uint32_t i = 0; i < trie->num_nodes(); i = trie->nodes[i].skip) {
-      if (matcher_.step(config_, trie->nodes[i].byte) == kDeadConfig) continue;
+      if (!next[trie->nodes[i].byte]) continue;
       for (uint32_t t = trie->nodes[i].first_token; t < trie->nodes[i + 1].first_token; ++t) {
         allowed.insert(trie->tokens[t]);
       }

@@ -20,6 +20,10 @@ namespace winnow {
 // for the purpose, some tokens that might have come are missing from it; single bytes are not.
 class GrammarConstraint final : public TokenConstraint {
  public:
+  // GrammarMatcher::work() that one mask may cost, but for the last step of it; some 40 ms on AVX2.
+  // Schemas in use cost up to 10,000.
+  static constexpr int64_t kMaxMaskWork = 250'000;
+
   GrammarConstraint(std::shared_ptr<const Grammar> grammar,
                     std::shared_ptr<const TokenTable> tokens, std::vector<TokenId> end_tokens);
 
@@ -29,6 +33,8 @@ class GrammarConstraint final : public TokenConstraint {
 
   // Whether the text so far is complete; more may be allowed to follow.
   bool may_end() const;
+  // Of all masks and tokens so far.
+  int64_t work() const { return matcher_.work(); }
 
  private:
   const TokenSet& allowed();

@@ -4,10 +4,13 @@
 
 #include <boost/json.hpp>
 #include <cmath>
+#include <cstdio>
+#include <functional>
 #include <random>
 #include <string>
 
 #include "base/utf8.h"
+#include "constrain/gbnf.h"
 #include "support/golden.h"
 #include "support/grammar_checks.h"
 #include "support/json_checker.h"
@@ -140,6 +143,66 @@ TEST_F(GrammarConstraintTest, OnlyEndTokensFollowACompleteAnswer) {
       EXPECT_TRUE(is_end(id));
     }
     constraint.accept(model_.tokenizer->end_tokens().front());
+  }
+}
+
+std::shared_ptr<const Grammar> grammar_of_gbnf(const std::string& text) {
+  GrammarBuilder builder;
+  const auto root = add_gbnf(builder, text);
+  EXPECT_TRUE(root.ok()) << root.error().message;
+  auto grammar = std::move(builder).finish(*root);
+  EXPECT_TRUE(grammar.ok()) << grammar.error().message;
+  return std::make_shared<const Grammar>(*std::move(grammar));
+}
+
+std::string times(int count, const std::function<std::string(int)>& part) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += part(i);
+  return text;
+}
+
+// Texts that can be read in very many ways, each for another reason.
+std::vector<std::string> hostile_grammars() {
+  const auto number = [](int i) { return std::to_string(i); };
+  const std::string empties = times(20000, [](int) { return "|"; });
+  const std::string callers = times(1500, [&](int i) { return "| b \"" + number(i) + "\" "; });
+  const std::string letters = times(3000, [&](int i) { return "| [a-z] \"" + number(i) + "\" "; });
+  const std::string scattered = times(8000, [](int i) {
+    char code[16];
+    std::snprintf(code, sizeof(code), "\\u%04x", 0x4E00 + 2 * i);
+    return std::string(code);
+  });
+  return {
+      "root ::= (a | a \"x\")+\na ::= b b b b\nb ::= (\"a\" " + empties + ")",
+      "root ::= (\"x\" " + callers + ")+\nb ::= [a-z]? \"a\" (\"\" " + empties + "| \"a\")",
+      "root ::= (\"x\" " + letters + ")+",
+      "root ::= a{2000}\na ::= \"a\"? \"a\"? [ab]? [a-c]? [a-d]?",
+      "root ::= a*\na ::= b* b*\nb ::= c? c? c? \"x\"\nc ::= [a-z] | [a-y] | \"a\" c? | [b-z] c? "
+      "c?",
+      "root ::= ([" + scattered + "] | [" + scattered + "] \"a\" | [a-z]+)*",
+      "root ::= e\ne ::= t (\"+\" t)* | t\nt ::= f (\"*\" f)* | f\nf ::= \"(\" e \")\" | [a-z]+ | "
+      "[a-z]* \"a\" | \"(\" f",
+  };
+}
+
+TEST_F(GrammarConstraintTest, NoGrammarMakesAStepCostMoreThanTheLimit) {
+  const auto ends = model_.tokenizer->end_tokens();
+  std::mt19937 rng(5);
+  for (const std::string& text : hostile_grammars()) {
+    SCOPED_TRACE(text.substr(0, 60));
+    GrammarConstraint constraint(grammar_of_gbnf(text), table_, {ends.begin(), ends.end()});
+    int64_t before = constraint.work();
+    for (int i = 0; i < 40; ++i) {
+      const auto allowed = allowed_tokens(constraint, table_->num_tokens());
+      ASSERT_FALSE(allowed.empty());
+      const TokenId token = allowed[rng() % allowed.size()];
+      constraint.accept(token);
+      if (is_end(token)) break;
+      // Steps that exceed the limit: the mask's last, its single bytes, and the token's own.
+      const int64_t after = constraint.work();
+      EXPECT_LE(after - before, GrammarConstraint::kMaxMaskWork + 3 * GrammarMatcher::kMaxStepWork);
+      before = after;
+    }
   }
 }
 

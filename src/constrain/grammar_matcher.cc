@@ -31,7 +31,6 @@ class MetThreads {
     if (table_.empty()) table_.insert(list_.begin(), list_.end());
     return table_.insert(thread).second;
   }
-  size_t size() const { return std::max(list_.size(), table_.size()); }
 
  private:
   static constexpr size_t kMaxListed = 24;
@@ -69,45 +68,59 @@ int32_t GrammarMatcher::push_frame(const Thread& back) {
 
 // `back` is where the called rule returns to. A call at the very end of a rule needs no frame of
 // its own: then all ways through nested choices to one value are the same thread.
-void GrammarMatcher::enter_rule(const Thread& thread, const Thread& back,
-                                std::vector<Thread>& open) {
+void GrammarMatcher::enter_rule(const Thread& thread, const Thread& back, Closure& closure) {
   const StateId start = grammar_.start(grammar_.state(thread.state).rule);
   const bool returns_at_once = grammar_.state(back.state).kind == Kind::kReturn;
   const int32_t depth = frames_[static_cast<size_t>(thread.frame)].depth;
   if (!returns_at_once && depth >= kMaxFrames) return;
   const int32_t frame = returns_at_once ? thread.frame : push_frame(back);
-  if (can_finish(start, frame)) open.push_back({start, 0, frame});
+  if (can_finish(start, frame)) follow_later({start, 0, frame}, closure);
 }
 
-// Follows `thread` without a byte: to `open`, or into `config` if it waits for one.
-void GrammarMatcher::expand(const Thread& thread, std::vector<Thread>& open, Config& config) {
+void GrammarMatcher::follow_later(const Thread& thread, Closure& closure) {
+  if (closure.work_left <= 0) return;
+  --closure.work_left;
+  closure.open.push_back(thread);
+}
+
+// Follows `thread` without a byte: to threads that are followed later, or into the configuration if
+// it waits for one.
+void GrammarMatcher::expand(const Thread& thread, Closure& closure) {
+  Config& config = closure.config;
   const GrammarState& state = grammar_.state(thread.state);
   switch (state.kind) {
     case Kind::kBytes:
       if (config.threads.size() < kMaxThreads) config.threads.push_back(thread);
       return;
-    case Kind::kSplit:
-      for (size_t i = state.targets.size(); i-- > 0;) {
+    case Kind::kSplit: {
+      // The first targets are followed first, and the last are left out.
+      const auto most = static_cast<size_t>(closure.work_left);
+      for (size_t i = std::min(state.targets.size(), most); i-- > 0;) {
         const StateId target = state.targets[i];
-        if (can_finish(target, thread.frame)) open.push_back({target, 0, thread.frame});
+        if (can_finish(target, thread.frame)) {
+          follow_later({target, 0, thread.frame}, closure);
+        } else {
+          --closure.work_left;
+        }
       }
       return;
+    }
     case Kind::kCall:
-      enter_rule(thread, {state.next, 0, thread.frame}, open);
+      enter_rule(thread, {state.next, 0, thread.frame}, closure);
       return;
     case Kind::kRepeat: {
-      if (thread.count >= state.min) open.push_back({state.next, 0, thread.frame});
+      if (thread.count >= state.min) follow_later({state.next, 0, thread.frame}, closure);
       if (thread.count >= state.max) return;
       const int32_t count =
           state.max == kEndless ? std::min(thread.count + 1, state.min) : thread.count + 1;
-      enter_rule(thread, {thread.state, count, thread.frame}, open);
+      enter_rule(thread, {thread.state, count, thread.frame}, closure);
       return;
     }
     case Kind::kReturn:
       if (thread.frame == kNoFrame) {
         config.accepts = true;
       } else {
-        open.push_back(frames_[static_cast<size_t>(thread.frame)].back);
+        follow_later(frames_[static_cast<size_t>(thread.frame)].back, closure);
       }
       return;
   }
@@ -123,19 +136,22 @@ int32_t GrammarMatcher::free_characters_after(Thread thread) const {
   return state.max == kEndless ? kEndless : state.max - thread.count;
 }
 
-GrammarMatcher::Config GrammarMatcher::close(std::vector<Thread> open) {
-  Config config;
-  if (open.size() == 1) config.num_free_characters = free_characters_after(open.front());
-  MetThreads<Thread, ThreadHash> met;
-  while (!open.empty() && met.size() < 8 * kMaxThreads) {
-    const Thread thread = open.back();
-    open.pop_back();
-    if (!met.insert(thread)) continue;
-    expand(thread, open, config);
+GrammarMatcher::Config GrammarMatcher::close(std::vector<Thread> kernel) {
+  Closure closure;
+  if (kernel.size() == 1) {
+    closure.config.num_free_characters = free_characters_after(kernel.front());
   }
-  work_ += static_cast<int64_t>(met.size());
-  std::sort(config.threads.begin(), config.threads.end());
-  return config;
+  closure.work_left -= std::ssize(kernel);
+  closure.open = std::move(kernel);
+  MetThreads<Thread, ThreadHash> met;
+  while (!closure.open.empty()) {
+    const Thread thread = closure.open.back();
+    closure.open.pop_back();
+    if (met.insert(thread)) expand(thread, closure);
+  }
+  work_ += kMaxStepWork - closure.work_left;
+  std::sort(closure.config.threads.begin(), closure.config.threads.end());
+  return std::move(closure.config);
 }
 
 ConfigId GrammarMatcher::intern(Config config) {
@@ -159,19 +175,39 @@ ConfigId GrammarMatcher::intern(Config config) {
   return id;
 }
 
+void GrammarMatcher::count_edges(const Config& config) {
+  int64_t num_edges = 0;
+  for (const Thread& thread : config.threads)
+    num_edges += std::ssize(grammar_.state(thread.state).edges);
+  work_ += 1 + std::ssize(config.threads) + num_edges / kEdgesPerWork;
+}
+
 ConfigId GrammarMatcher::make_step(ConfigId config, uint8_t byte, uint8_t byte_class) {
   std::vector<Thread> kernel;
-  const std::vector<Thread>& threads = configs_[static_cast<size_t>(config)].threads;
-  for (const Thread& thread : threads) {
+  const Config& from = configs_[static_cast<size_t>(config)];
+  for (const Thread& thread : from.threads) {
     for (const ByteEdge& edge : grammar_.state(thread.state).edges) {
-      if (byte < edge.first || byte > edge.last) continue;
+      if (byte < edge.first || byte > edge.last || kernel.size() == kMaxThreads) continue;
       if (can_finish(edge.target, thread.frame)) kernel.push_back({edge.target, 0, thread.frame});
     }
   }
-  work_ += static_cast<int64_t>(threads.size()) + 1;
+  count_edges(from);
   const ConfigId next = kernel.empty() ? kDeadConfig : intern(close(std::move(kernel)));
   transitions_[static_cast<size_t>(config) * num_classes_ + byte_class] = next;
   return next;
+}
+
+std::bitset<256> GrammarMatcher::next_bytes(ConfigId config) {
+  std::bitset<256> bytes;
+  const Config& from = configs_[static_cast<size_t>(config)];
+  for (const Thread& thread : from.threads) {
+    for (const ByteEdge& edge : grammar_.state(thread.state).edges) {
+      if (!can_finish(edge.target, thread.frame)) continue;
+      for (size_t byte = edge.first; byte <= edge.last; ++byte) bytes.set(byte);
+    }
+  }
+  count_edges(from);
+  return bytes;
 }
 
 ConfigId GrammarMatcher::shrink(ConfigId config) {

@@ -2,6 +2,7 @@
 // configuration; configurations and their transitions are made when they are first needed and kept.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -18,11 +19,16 @@ inline constexpr ConfigId kDeadConfig = -1;
 
 // Not thread-safe. Never recurses. What it keeps is bounded by shrink(), which the owner calls.
 //
-// A text may be readable in very many ways; those past kMaxThreads are forgotten, which narrows
-// what may follow and never widens it. Every way that is kept can be finished within kMaxFrames.
+// A text may be readable in very many ways; those past kMaxThreads, and those that a step finds
+// after kMaxStepWork, are forgotten, which narrows what may follow and never widens it. Every way
+// that is kept can be finished within kMaxFrames.
 class GrammarMatcher {
  public:
   static constexpr size_t kMaxThreads = 1024;
+  // Of one step, besides looking at the edges of its threads.
+  static constexpr int64_t kMaxStepWork = 16 * static_cast<int64_t>(kMaxThreads);
+  // Edges are looked at in order, threads wherever they are.
+  static constexpr int64_t kEdgesPerWork = 16;
 
   // `grammar` outlives the matcher.
   explicit GrammarMatcher(const Grammar& grammar);
@@ -48,7 +54,11 @@ class GrammarMatcher {
     return configs_[static_cast<size_t>(config)].num_free_characters;
   }
 
-  // Work done so far: ways to read the text that were made, in all configurations.
+  // The bytes that may come next; costs no step.
+  std::bitset<256> next_bytes(ConfigId config);
+
+  // Work done so far: ways to read the text that were followed, whether or not they were new, and
+  // edges looked at, kEdgesPerWork of them as one.
   int64_t work() const { return work_; }
   size_t kept_bytes() const { return kept_bytes_; }
   // Forgets all configurations but this one; returns its new index.
@@ -74,15 +84,23 @@ class GrammarMatcher {
     bool accepts = false;
     int32_t num_free_characters = 0;
   };
+  // A configuration in the making.
+  struct Closure {
+    std::vector<Thread> open;  // still to be followed
+    int64_t work_left = kMaxStepWork;
+    Config config;
+  };
   struct ThreadHash {
     size_t operator()(const Thread& thread) const;
   };
 
   ConfigId make_step(ConfigId config, uint8_t byte, uint8_t byte_class);
   ConfigId intern(Config config);
-  Config close(std::vector<Thread> open);
-  void expand(const Thread& thread, std::vector<Thread>& open, Config& config);
-  void enter_rule(const Thread& thread, const Thread& back, std::vector<Thread>& open);
+  Config close(std::vector<Thread> kernel);
+  static void follow_later(const Thread& thread, Closure& closure);
+  void expand(const Thread& thread, Closure& closure);
+  void enter_rule(const Thread& thread, const Thread& back, Closure& closure);
+  void count_edges(const Config& config);
   int32_t push_frame(const Thread& back);
   bool can_finish(StateId state, int32_t frame) const;
   int32_t free_characters_after(Thread thread) const;

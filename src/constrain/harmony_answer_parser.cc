@@ -1,7 +1,6 @@
 #include "constrain/harmony_answer_parser.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "constrain/call_body.h"
@@ -10,8 +9,10 @@
 namespace winnow {
 namespace {
 
-constexpr std::array<std::string_view, 4> kBodyEnds = {
-    marker::kHarmonyEnd, marker::kHarmonyCall, marker::kHarmonyReturn, marker::kHarmonyStart};
+std::vector<std::string> body_ends() {
+  return {std::string(marker::kHarmonyEnd), std::string(marker::kHarmonyCall),
+          std::string(marker::kHarmonyReturn), std::string(marker::kHarmonyStart)};
+}
 
 // The word after `key` in a header, up to a blank or a marker.
 std::string word_after(std::string_view header, std::string_view key) {
@@ -24,7 +25,7 @@ std::string word_after(std::string_view header, std::string_view key) {
 }  // namespace
 
 HarmonyAnswerParser::HarmonyAnswerParser(AnswerParserOptions options)
-    : options_(std::move(options)) {}
+    : options_(std::move(options)), body_ends_(body_ends()) {}
 
 AnswerDelta HarmonyAnswerParser::push(std::string_view text) {
   text_ += text;
@@ -61,25 +62,13 @@ bool HarmonyAnswerParser::header() {
 }
 
 bool HarmonyAnswerParser::body(bool at_end, AnswerDelta& delta) {
-  size_t begin = std::string::npos, size = 0, kept = 0;
-  for (const std::string_view mark : kBodyEnds) {
-    const size_t found = text_.find(mark);
-    if (found < begin) {
-      begin = found;
-      size = mark.size();
-    }
-    for (size_t length = std::min(text_.size(), mark.size() - 1); length > kept; --length) {
-      if (text_.ends_with(mark.substr(0, length))) kept = length;
-    }
-  }
-  if (begin == std::string::npos) {
-    const size_t decided = text_.size() - (at_end ? 0 : kept);
-    add_body(std::string_view(text_).substr(0, decided), delta);
-    text_.erase(0, decided);
-    return false;
-  }
-  add_body(std::string_view(text_).substr(0, begin), delta);
-  text_.erase(0, begin + size);
+  const MarkFinder search(body_ends_, text_);
+  const std::optional<FoundMark>& end = search.found();
+  const size_t kept = at_end ? 0 : search.num_possible_bytes();
+  const size_t decided = end ? end->begin : text_.size() - kept;
+  add_body(std::string_view(text_).substr(0, decided), delta);
+  text_.erase(0, end ? end->end() : decided);
+  if (!end) return false;
   end_body(delta);
   return true;
 }

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/mark_finder.h"
 #include "constrain/answer_parser.h"
 
 namespace winnow {
@@ -24,6 +25,7 @@ class HarmonyAnswerParser final : public AnswerParser {
   void end_body(AnswerDelta& delta);
 
   AnswerParserOptions options_;
+  const MarkSet body_ends_;
   Body body_ = Body::kNone;  // kNone: in a header
   std::string text_;         // not yet decided
   std::string name_;         // of kCall

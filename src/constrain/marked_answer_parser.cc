@@ -8,18 +8,18 @@
 namespace winnow {
 namespace {
 
-std::vector<std::string_view> call_markers_of(ToolCallStyle style) {
+std::vector<std::string> call_markers_of(ToolCallStyle style) {
   switch (style) {
     case ToolCallStyle::kTagged:
-      return {marker::kToolCall};
+      return {std::string(marker::kToolCall)};
     case ToolCallStyle::kLlama:
-      return {marker::kPythonTag};
+      return {std::string(marker::kPythonTag)};
     case ToolCallStyle::kMistral:
-      return {marker::kMistralCalls};
+      return {std::string(marker::kMistralCalls)};
     case ToolCallStyle::kGranite:
-      return {marker::kGraniteCall};
+      return {std::string(marker::kGraniteCall)};
     case ToolCallStyle::kDeepSeek:
-      return {marker::kDeepSeekCalls, marker::kDeepSeekCall};
+      return {std::string(marker::kDeepSeekCalls), std::string(marker::kDeepSeekCall)};
     case ToolCallStyle::kNone:
     case ToolCallStyle::kHarmony:
       break;
@@ -27,22 +27,14 @@ std::vector<std::string_view> call_markers_of(ToolCallStyle style) {
   return {};
 }
 
-// Length of the longest end of `text` that may become `mark`.
-size_t num_possible_bytes(std::string_view text, std::string_view mark) {
-  for (size_t size = std::min(text.size(), mark.size() - 1); size > 0; --size) {
-    if (text.ends_with(mark.substr(0, size))) return size;
-  }
-  return 0;
-}
-
 }  // namespace
 
 MarkedAnswerParser::MarkedAnswerParser(AnswerParserOptions options)
     : options_(std::move(options)),
       state_(options_.starts_in_reasoning ? State::kReasoning : State::kStart),
-      may_skip_think_(options_.starts_in_reasoning) {
-  if (!options_.tool_names.empty()) call_markers_ = call_markers_of(options_.format.tool_calls);
-}
+      call_markers_(options_.tool_names.empty() ? std::vector<std::string>()
+                                                : call_markers_of(options_.format.tool_calls)),
+      may_skip_think_(options_.starts_in_reasoning) {}
 
 AnswerDelta MarkedAnswerParser::push(std::string_view text) {
   text_ += text;
@@ -104,7 +96,7 @@ bool MarkedAnswerParser::start(bool at_end) {
   }
   if (!at_end && (rest.empty() || (may_think && may_become(rest, marker::kThink)))) return false;
   const bool calls_bare =
-      options_.format.tool_calls == ToolCallStyle::kLlama && !call_markers_.empty();
+      options_.format.tool_calls == ToolCallStyle::kLlama && !options_.tool_names.empty();
   if (calls_bare && rest.starts_with('{')) {
     begin_call(blanks);
   } else {
@@ -121,36 +113,27 @@ bool MarkedAnswerParser::reasoning(bool at_end, AnswerDelta& delta) {
     if (rest.starts_with(marker::kThink)) take(blanks + marker::kThink.size());
     may_skip_think_ = false;
   }
-  const size_t end = text_.find(marker::kThinkEnd);
-  if (end != std::string::npos) {
-    add_reasoning(take(end), delta);
-    take(marker::kThinkEnd.size());
+  const MarkFinder search(think_end_, text_);
+  if (search.found()) {
+    add_reasoning(take(search.found()->begin), delta);
+    take(search.found()->text.size());
     blanks_.clear();
     drops_blanks_ = true;
     state_ = State::kContent;
     return true;
   }
-  const size_t kept = at_end ? 0 : num_possible_bytes(text_, marker::kThinkEnd);
-  add_reasoning(take(text_.size() - kept), delta);
+  add_reasoning(take(text_.size() - (at_end ? 0 : search.num_possible_bytes())), delta);
   return false;
 }
 
 bool MarkedAnswerParser::content(bool at_end, AnswerDelta& delta) {
-  size_t begin = std::string::npos, size = 0, kept = 0;
-  for (const std::string_view mark : call_markers_) {
-    const size_t found = text_.find(mark);
-    if (found < begin) {
-      begin = found;
-      size = mark.size();
-    }
-    kept = std::max(kept, num_possible_bytes(text_, mark));
-  }
-  if (begin != std::string::npos) {
-    add_content(take(begin), delta);
-    begin_call(size);
+  const MarkFinder search(call_markers_, text_);
+  if (search.found()) {
+    add_content(take(search.found()->begin), delta);
+    begin_call(search.found()->text.size());
     return true;
   }
-  add_content(take(text_.size() - (at_end ? 0 : kept)), delta);
+  add_content(take(text_.size() - (at_end ? 0 : search.num_possible_bytes())), delta);
   return false;
 }
 

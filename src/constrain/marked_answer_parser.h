@@ -1,10 +1,10 @@
 // The parser of answers whose reasoning and tool calls stand between markers in one text.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mark_finder.h"
 #include "constrain/answer_parser.h"
 #include "constrain/tool_call_text.h"
 
@@ -42,14 +42,15 @@ class MarkedAnswerParser final : public AnswerParser {
   bool is_offered(const std::vector<ToolCall>& calls) const;
 
   AnswerParserOptions options_;
-  std::vector<std::string_view> call_markers_;
   State state_;
-  std::string text_;           // not yet decided
-  std::string opening_;        // what came before text_, of kCall
-  std::string blanks_;         // at the end of reasoning or content: dropped if nothing follows
-  bool drops_blanks_ = false;  // the next content follows reasoning or a call
-  bool reasoned_ = false;      // there was reasoning that is not blank
-  bool may_skip_think_;        // the marker that the prompt ends with may come again
+  const MarkSet think_end_{{std::string(marker::kThinkEnd)}};
+  const MarkSet call_markers_;  // none without tools
+  std::string text_;            // not yet decided
+  std::string opening_;         // what came before text_, of kCall
+  std::string blanks_;          // at the end of reasoning or content: dropped if nothing follows
+  bool drops_blanks_ = false;   // the next content follows reasoning or a call
+  bool reasoned_ = false;       // there was reasoning that is not blank
+  bool may_skip_think_;         // the marker that the prompt ends with may come again
   int32_t num_calls_ = 0;
 };
 

@@ -145,8 +145,9 @@ void BatchRunner::score_rows(std::span<Part> parts, const LogitRows& rows) {
     if (row.prompt_score == nullptr) {
       row.part->outcome->next = choose(*row.part->request, row.logits);
     } else {
-      *row.prompt_score = RowSoftmax(row.logits)
-                              .score(row.prompt_token, row.part->request->request.num_top_logprobs);
+      *row.prompt_score =
+          RowSoftmax(row.logits)
+              .score(row.prompt_token, row.part->request->request.num_prompt_top_logprobs);
     }
   });
 }

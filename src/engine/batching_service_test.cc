@@ -328,8 +328,9 @@ TEST(BatchingService, ScoresOfAPromptAreThoseOfTheEngine) {
   Running run = start(*service, {.prompt = prompt,
                                  .max_new_tokens = 1,
                                  .score_tokens = true,
-                                 .num_top_logprobs = 3,
-                                 .score_prompt = true});
+                                 .num_top_logprobs = 1,
+                                 .score_prompt = true,
+                                 .num_prompt_top_logprobs = 3});
   run.listener->wait_for_end();
   const std::vector<ScoredToken>& scores = run.listener->prompt_scores();
   ASSERT_EQ(scores.size(), prompt.size());
@@ -345,6 +346,7 @@ TEST(BatchingService, ScoresOfAPromptAreThoseOfTheEngine) {
     ASSERT_EQ(scores[i].top.size(), 3U);
     EXPECT_EQ(scores[i].top[0].token, expected->top1[i - 1]);
     EXPECT_GE(scores[i].top[0].logprob, scores[i].logprob);
+    EXPECT_EQ(scores[i].rank == 1, scores[i].token == scores[i].top[0].token);
   }
   const ScoredToken& answer = run.listener->tokens().at(0);
   EXPECT_EQ(answer.token, expected->top1.back());

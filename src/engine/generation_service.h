@@ -39,11 +39,12 @@ struct ServiceRequest {
   std::vector<TokenId> end_tokens = {};
   std::optional<SparseRule> sparse = {};  // none = dense
   PrefixReuse reuse = PrefixReuse::kExact;
-  std::string cache_scope = {};  // prefixes are shared within a scope only (a tenant)
-  bool read_cache = true;        // false: nothing is taken from the cache, all is computed
-  bool score_tokens = false;     // fill ScoredToken::logprob
-  int32_t num_top_logprobs = 0;  // and so many of ScoredToken::top
-  bool score_prompt = false;     // on_prompt_scores; computes the whole prompt
+  std::string cache_scope = {};         // prefixes are shared within a scope only (a tenant)
+  bool read_cache = true;               // false: nothing is taken from the cache, all is computed
+  bool score_tokens = false;            // fill ScoredToken::logprob
+  int32_t num_top_logprobs = 0;         // and so many of ScoredToken::top
+  bool score_prompt = false;            // on_prompt_scores; computes the whole prompt
+  int32_t num_prompt_top_logprobs = 0;  // of ScoredToken::top there
   std::unique_ptr<TokenConstraint> constraint = {};
   SelectionObserver* observer = nullptr;  // told of every sparse tile; outlives the request
 };
@@ -125,7 +126,7 @@ struct StepReport {
   AttentionStats attention = {};  // of its prompt tokens
 };
 
-// All calls are thread-safe and return at once.
+// All calls are thread-safe. All return at once but submit(), which reads the prompt.
 class GenerationService {
  public:
   virtual ~GenerationService() = default;

@@ -20,19 +20,31 @@ int64_t fixed_bytes(const Model& model, int64_t chunk_tokens) {
 
 }  // namespace
 
+int64_t spare_memory_bytes(int64_t total_bytes) {
+  constexpr int64_t kUsualBytes = int64_t{512} << 20;
+  return std::max(total_bytes / 10, std::min(kUsualBytes, total_bytes / 4));
+}
+
 Result<int64_t> choose_kv_tokens(const KvNeed& need, const Model& model) {
-  const int64_t fixed = fixed_bytes(model, pages_for(need.chunk_tokens) * kPageTokens);
-  const int64_t available = available_memory_bytes();
-  const int64_t pages_that_fit = std::max(int64_t{0}, available - fixed) / need.page_bytes;
-  const int64_t wanted =
-      need.tokens != 0
-          ? need.tokens
-          : std::min(need.most, kPageTokens * std::max<int64_t>(kMinPages, pages_that_fit));
+  return choose_kv_tokens(need, fixed_bytes(model, pages_for(need.chunk_tokens) * kPageTokens),
+                          {available_memory_bytes(), total_memory_bytes()});
+}
+
+Result<int64_t> choose_kv_tokens(const KvNeed& need, int64_t fixed, const MachineMemory& memory) {
+  const int64_t available = memory.available_bytes;
+  const auto pages_in = [&](int64_t num_bytes) {
+    return std::max(int64_t{0}, num_bytes - fixed) / need.page_bytes;
+  };
+  const int64_t pages_that_fit = pages_in(available);
+  int64_t wanted = need.tokens;
+  if (wanted == 0) {
+    const int64_t pages = pages_in(available - spare_memory_bytes(memory.total_bytes));
+    wanted = std::min(need.most, kPageTokens * std::max(kMinPages, pages));
+  }
   if (pages_for(wanted) <= pages_that_fit) return wanted;
   return fail(ErrorCode::kOutOfMemory,
               "a context of %lld tokens needs %lld MiB of KV cache beside %lld MiB of weights and "
-              "activations, but "
-              "only %lld MiB are free; about %lld tokens fit",
+              "activations, but only %lld MiB are free; about %lld tokens fit",
               static_cast<long long>(wanted),
               static_cast<long long>((pages_for(wanted) * need.page_bytes) >> 20),
               static_cast<long long>(fixed >> 20), static_cast<long long>(available >> 20),

@@ -15,7 +15,20 @@ struct KvNeed {
   int64_t chunk_tokens = 0;  // of a step
 };
 
-// kOutOfMemory naming what is needed, what is free and what would fit.
+struct MachineMemory {
+  int64_t available_bytes = 0;
+  int64_t total_bytes = 0;
+};
+
+// What is left to others where nobody says how many tokens are wanted: a tenth of the memory, and
+// 512 MiB of it unless that is more than a quarter.
+int64_t spare_memory_bytes(int64_t total_bytes);
+
+// kOutOfMemory naming what is needed, what is free and what would fit. A number of tokens that was
+// asked for may take all that is free.
 Result<int64_t> choose_kv_tokens(const KvNeed& need, const Model& model);
+// The same for a model that needs `fixed_bytes` besides.
+Result<int64_t> choose_kv_tokens(const KvNeed& need, int64_t fixed_bytes,
+                                 const MachineMemory& memory);
 
 }  // namespace winnow

@@ -2,6 +2,17 @@
 
 namespace winnow {
 
+Error context_exceeded(const Model& model, int64_t context_tokens, const PromptSize& prompt) {
+  const bool is_cut = context_tokens < model.config().context_tokens;
+  return fail(
+      ErrorCode::kContextExceeded,
+      "This model's maximum context length is %lld tokens%s, but the prompt has %s%lld tokens%s",
+      static_cast<long long>(context_tokens),
+      is_cut ? " as it was set up here (-c, or free memory)" : "", prompt.exact ? "" : "at least ",
+      static_cast<long long>(prompt.tokens),
+      prompt.tokens <= context_tokens ? ", which leaves no room for an answer" : "");
+}
+
 Status check_prompt(const Model& model, int64_t context_tokens, int64_t max_tokens,
                     std::span<const TokenId> prompt) {
   TRY_STATUS(model.file().check_unchanged());
@@ -9,14 +20,7 @@ Status check_prompt(const Model& model, int64_t context_tokens, int64_t max_toke
     return fail(ErrorCode::kInvalidArgument, "prompt: expected at least one token, found none");
   const auto num_tokens = static_cast<int64_t>(prompt.size());
   if (num_tokens > max_tokens) {
-    const int64_t own = model.config().context_tokens;
-    return fail(
-        ErrorCode::kContextExceeded,
-        "This model's maximum context length is %lld tokens%s, but the prompt has %lld tokens%s",
-        static_cast<long long>(context_tokens),
-        context_tokens < own ? " as it was set up here (-c, or free memory)" : "",
-        static_cast<long long>(num_tokens),
-        num_tokens <= context_tokens ? ", which leaves no room for an answer" : "");
+    return context_exceeded(model, context_tokens, {.tokens = num_tokens});
   }
   const int32_t vocab_size = model.config().vocab_size;
   for (size_t i = 0; i < prompt.size(); ++i) {

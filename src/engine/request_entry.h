@@ -34,6 +34,14 @@ struct RequestEntry {
   }
   // The last token of the longest answer needs no K and V.
   int64_t pages_at_most() const { return pages_for(seq.prompt_tokens + max_new_tokens - 1); }
+  // Pages that must be there before it comes back after a preemption: with each of them room for
+  // twice as much answer, so that it is not pushed out again and again, however long an answer it
+  // may give.
+  int64_t pages_to_come_back() const {
+    const int64_t answer_pages = 1 + pages_at_admission() - pages_for(seq.prompt_tokens);
+    const int32_t doublings = std::min(seq.num_preemptions, 30);
+    return std::min(pages_at_most(), pages_at_admission() + (answer_pages << doublings));
+  }
 };
 
 }  // namespace winnow

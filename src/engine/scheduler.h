@@ -68,7 +68,8 @@ struct ExchangedPage {
 //   - A waiting request is admitted when the pages of its prompt are there, and one to spare for
 //     each running request. When pages run out, the youngest running request is preempted: an older
 //     one never gives way to a younger one. One that was preempted comes back, before new ones are
-//     admitted, when its longest answer fits, or alone.
+//     admitted, when there is room for its answer to grow, which is asked for twice as much of with
+//     each preemption, or alone.
 //   - After a preemption prompt tokens run as prompt tokens and generated ones as generated ones,
 //     a SequenceStep: the same bits as without it.
 //   - A page is filed when the step that filled it is committed; not before. A request that filled

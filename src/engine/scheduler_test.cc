@@ -356,6 +356,22 @@ TEST(Scheduler, AFullPoolEndsInNoThrashing) {
   for (const auto& [id, count] : preemptions) EXPECT_LE(count, 3);
 }
 
+TEST(Scheduler, APreemptedRequestNeedNotWaitUntilItsLongestAnswerFits) {
+  Bench bench(18);
+  const RequestId longest = bench.submit(text(5 * kB, 1), 10 * kB);
+  bench.step();
+  const RequestId ends_soon = bench.submit(text(5 * kB, 2000), kB + 12);
+  bench.step();
+  // May fill the whole pool.
+  const RequestId endless = bench.submit(text(4 * kB, 4000), 14 * kB);
+  const auto is_running = [&](RequestId id) { return bench.scheduler.find(id)->running; };
+  while (bench.scheduler.find(endless)->num_preemptions == 0) bench.step();
+  ASSERT_TRUE(bench.scheduler.find(ends_soon) != nullptr && !is_running(endless));
+  while (bench.scheduler.find(ends_soon) != nullptr) bench.step();
+  bench.step();
+  EXPECT_TRUE(is_running(endless) && is_running(longest));
+}
+
 TEST(Scheduler, APreemptedRequestRunsItsPromptAsPromptAndItsAnswerTokenByToken) {
   for (const int max_rerun_tokens : {1, 7}) {
     Bench bench(8, {.max_rerun_tokens = max_rerun_tokens});

@@ -61,7 +61,7 @@ bool StepPlanner::try_resume(const RequestEntry& entry) {
   const PrefixMatch match = match_prefix(cache_, entry);
   const int32_t computed = tokens_of(match);
   const bool alone = num_kept_ + plan_.admitted.size() == 0;
-  const int64_t needed = alone ? pages_in_step(entry, computed) : entry.pages_at_most();
+  const int64_t needed = alone ? pages_in_step(entry, computed) : entry.pages_to_come_back();
   const int64_t new_pages = needed - match.num_pages();
   if (pages_.available() < new_pages + pages_.cost_of_sharing(match.pages)) return false;
   if (computed < entry.seq.prompt_tokens && chunk_end(entry, computed) == computed) return false;

@@ -15,11 +15,20 @@ RowSoftmax::RowSoftmax(std::span<const float> logits) : logits_(logits) {
 }
 
 ScoredToken RowSoftmax::score(TokenId token, int32_t num_top) const {
-  ScoredToken scored{.token = token, .logprob = static_cast<float>(logprob(token))};
+  ScoredToken scored{
+      .token = token, .logprob = static_cast<float>(logprob(token)), .rank = rank(token)};
   for (const TokenId id : best_tokens(num_top)) {
     scored.top.push_back({id, static_cast<float>(logprob(id))});
   }
   return scored;
+}
+
+int32_t RowSoftmax::rank(TokenId token) const {
+  const auto own = logits_.begin() + token;
+  const auto before =
+      std::count_if(logits_.begin(), own, [&](float other) { return other >= *own; });
+  const auto behind = std::count_if(own, logits_.end(), [&](float other) { return other > *own; });
+  return static_cast<int32_t>(1 + before + behind);
 }
 
 // One pass: after the first few, hardly a token is better than the worst of those kept.

@@ -19,6 +19,7 @@ struct TokenLogprob {
 struct ScoredToken {
   TokenId token = 0;
   float logprob = 0;
+  int32_t rank = 0;                    // from 1, in the order of `top`; 0 = not scored
   std::vector<TokenLogprob> top = {};  // the most likely tokens, best first; ties: lowest id first
 };
 
@@ -35,6 +36,7 @@ class RowSoftmax {
   ScoredToken score(TokenId token, int32_t num_top) const;
 
  private:
+  int32_t rank(TokenId token) const;
   std::vector<TokenId> best_tokens(int32_t count) const;
 
   std::span<const float> logits_;

@@ -24,6 +24,11 @@ TEST(RowSoftmax, TheMostLikelyTokensComeFirstAndTiesByTheirIds) {
   for (const TokenLogprob& entry : scored.top) ids.push_back(entry.token);
   EXPECT_EQ(ids, (std::vector<TokenId>{1, 2, 5, 4}));
   EXPECT_EQ(scored.logprob, scored.top[3].logprob);
+  EXPECT_EQ(scored.rank, 4);
+  for (int32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(RowSoftmax(logits).score(ids[static_cast<size_t>(i)], 0).rank, i + 1);
+  }
+  EXPECT_EQ(RowSoftmax(logits).score(3, 0).rank, 6) << "the least likely";
 }
 
 TEST(RowSoftmax, NoMoreTokensAreNamedThanThereAre) {

@@ -1,6 +1,7 @@
 #include "server/answer_run.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "server/error_map.h"
 
@@ -13,28 +14,58 @@ class AnswerRun final : public AnswerEvents, public std::enable_shared_from_this
             std::unique_ptr<AnswerWriter> writer)
       : service_(service), exchange_(std::move(exchange)), writer_(std::move(writer)) {}
 
-  // On the strand, before any event: the choices are running.
+  // On the strand: the choices are running. What has happened meanwhile is told now.
   void begin(std::vector<RequestId> ids) {
     num_running_ = ids.size();
     ids_ = std::move(ids);
+    begun_ = true;
     exchange_->on_client_left([run = weak_from_this()] {
       if (const auto self = run.lock()) self->cancel();
     });
-    if (!exchange_->client_left()) writer_->begin(*exchange_);
+    if (!over()) writer_->begin(*exchange_);
+    for (const std::function<void()>& event : std::exchange(early_, {})) event();
+  }
+  // On the strand, instead: not all choices have been accepted.
+  void refuse(const Error& error) {
+    begun_ = failed_ = true;
+    early_.clear();
+    exchange_->reply(error_reply(error));
   }
 
   void on_progress(int32_t choice, const PrefillProgress& progress) override {
-    if (!over()) writer_->on_progress(*exchange_, choice, progress);
+    tell([this, choice, progress] { writer_->on_progress(*exchange_, choice, progress); });
   }
   void on_prompt_scores(int32_t choice, std::vector<ScoredToken> scores) override {
-    if (!over()) writer_->on_prompt_scores(*exchange_, choice, std::move(scores));
+    tell([this, choice, scores = std::move(scores)]() mutable {
+      writer_->on_prompt_scores(*exchange_, choice, std::move(scores));
+    });
   }
   void on_token(int32_t choice, AnswerToken token) override {
-    if (!over()) writer_->on_token(*exchange_, choice, std::move(token));
+    tell([this, choice, token = std::move(token)]() mutable {
+      writer_->on_token(*exchange_, choice, std::move(token));
+    });
   }
   void on_end(int32_t choice, AnswerEnd end) override {
+    tell([this, choice, end = std::move(end)]() mutable { take_end(choice, std::move(end)); });
+  }
+
+ private:
+  bool over() const { return failed_ || exchange_->client_left(); }
+
+  // Choices may have news before all have been submitted.
+  template <class Event>
+  void tell(Event event) {
+    if (!begun_) {
+      early_.push_back([this, event = std::move(event)]() mutable {
+        if (!over()) event();
+      });
+    } else if (!over()) {
+      event();
+    }
+  }
+
+  void take_end(int32_t choice, AnswerEnd end) {
     --num_running_;
-    if (over()) return;
     add_details(end.end);
     if (end.end.error) return fail_all(*end.end.error);
     if (end.end.finish == FinishReason::kCancelled) {
@@ -43,9 +74,6 @@ class AnswerRun final : public AnswerEvents, public std::enable_shared_from_this
     writer_->on_end(*exchange_, choice, std::move(end));
     if (num_running_ == 0) writer_->finish(*exchange_);
   }
-
- private:
-  bool over() const { return failed_ || exchange_->client_left(); }
 
   void cancel() {
     for (const RequestId id : ids_) service_.cancel(id);
@@ -81,6 +109,8 @@ class AnswerRun final : public AnswerEvents, public std::enable_shared_from_this
   std::unique_ptr<AnswerWriter> writer_;
   std::vector<RequestId> ids_;
   size_t num_running_ = 0;
+  bool begun_ = false;
+  std::vector<std::function<void()>> early_;  // before begin()
   bool failed_ = false;
 };
 
@@ -90,36 +120,37 @@ void run_answer(GenerationService& service, const Tokenizer& tokenizer, Metrics&
                 std::vector<ServiceRequest> requests, const AnswerRunOptions& options,
                 std::shared_ptr<Exchange> exchange, std::unique_ptr<AnswerWriter> writer) {
   const auto run = std::make_shared<AnswerRun>(service, exchange, std::move(writer));
-  // On the strand, submission and begin() come before every event.
-  exchange->post([&service, &tokenizer, &metrics, run, exchange, options,
-                  requests = std::make_shared<std::vector<ServiceRequest>>(std::move(requests))] {
-    std::vector<RequestId> accepted;
-    for (ServiceRequest& request : *requests) {
-      AnswerStreamOptions stream_options{
-          .choice = static_cast<int32_t>(accepted.size()),
-          .stops = options.stops,
-          .include_stop = options.include_stop,
-          .report_progress = options.report_progress,
-          .shown_control_tokens = options.shown_control_tokens,
-          .on_ended =
-              [&metrics, choice = static_cast<int32_t>(accepted.size()),
-               also = options.on_ended](const RequestEnd& end) {
-                metrics.on_end(end);
-                if (also) also(choice, end);
-              },
-          .on_gap = [&metrics](double seconds) { metrics.on_gap(seconds); }};
-      const auto stream =
-          std::make_shared<AnswerStream>(tokenizer, std::move(stream_options), exchange, run);
-      const Result<RequestId> id = service.submit(std::move(request), stream);
-      if (!id.ok()) {
-        for (const RequestId other : accepted) service.cancel(other);
-        exchange->reply(error_reply(id.error()));
-        return;
-      }
-      accepted.push_back(*id);
+  std::vector<RequestId> accepted;
+  const auto cancel_all = [&] {
+    for (const RequestId id : accepted) service.cancel(id);
+  };
+  for (ServiceRequest& request : requests) {
+    const auto choice = static_cast<int32_t>(accepted.size());
+    AnswerStreamOptions stream_options{
+        .choice = choice,
+        .stops = options.stops,
+        .include_stop = options.include_stop,
+        .report_progress = options.report_progress,
+        .shown_control_tokens = options.shown_control_tokens,
+        .on_ended =
+            [&metrics, choice, also = options.on_ended](const RequestEnd& end) {
+              metrics.on_end(end);
+              if (also) also(choice, end);
+            },
+        .on_gap = [&metrics](double seconds) { metrics.on_gap(seconds); }};
+    const auto stream =
+        std::make_shared<AnswerStream>(tokenizer, std::move(stream_options), exchange, run);
+    const Result<RequestId> id = service.submit(std::move(request), stream);
+    if (!id.ok()) {
+      cancel_all();
+      exchange->post([run, error = id.error()] { run->refuse(error); });
+      return;
     }
-    run->begin(std::move(accepted));
-  });
+    accepted.push_back(*id);
+  }
+  exchange->post([run, accepted] { run->begin(accepted); });
+  // Then nobody may have been left to run that.
+  if (exchange->gone()) cancel_all();
 }
 
 }  // namespace winnow

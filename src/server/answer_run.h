@@ -32,7 +32,7 @@ class AnswerWriter {
 };
 
 struct AnswerRunOptions {
-  std::vector<std::string> stops = {};
+  std::shared_ptr<const MarkSet> stops = {};  // null: none
   bool include_stop = false;
   bool report_progress = false;
   std::vector<TokenId> shown_control_tokens = {};
@@ -40,7 +40,8 @@ struct AnswerRunOptions {
   std::function<void(int32_t choice, const RequestEnd& end)> on_ended = {};
 };
 
-// Submits `requests`, one per choice, all or none, and lets `writer` answer. From any thread.
+// Submits `requests`, one per choice, all or none, and lets `writer` answer. Costs the length of
+// the prompts: not for an I/O thread.
 void run_answer(GenerationService& service, const Tokenizer& tokenizer, Metrics& metrics,
                 std::vector<ServiceRequest> requests, const AnswerRunOptions& options,
                 std::shared_ptr<Exchange> exchange, std::unique_ptr<AnswerWriter> writer);

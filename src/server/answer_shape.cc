@@ -8,14 +8,12 @@ namespace {
 
 namespace json = boost::json;
 
-// `request` with llama-server's json_schema under OpenAI's name.
+// `request` with llama-server's json_schema under OpenAI's name, and without the empty grammar that
+// its clients send for none.
 Result<json::object> in_openai_form(const json::object& request) {
   const RequestFields fields(request, kChat);
-  if (fields.text("grammar")) {
-    return fail(ErrorCode::kUnsupported,
-                "grammar: expected none, found one; use response_format with a JSON schema");
-  }
   json::object form = request;
+  if (fields.text("grammar").value_or("").empty()) form.erase("grammar");
   if (const json::object* schema = fields.object("json_schema")) {
     if (fields.object("response_format") != nullptr) {
       return fail(ErrorCode::kInvalidArgument,

@@ -41,7 +41,7 @@ class AnswerEvents {
 
 struct AnswerStreamOptions {
   int32_t choice = 0;
-  std::vector<std::string> stops = {};
+  std::shared_ptr<const MarkSet> stops = {};  // null: none
   bool include_stop = false;
   bool report_progress = false;
   std::vector<TokenId> shown_control_tokens = {};

@@ -86,6 +86,12 @@ std::optional<HttpReply> Api::check(const HttpHead& head) {
 std::optional<HttpReply> Api::refuse(const HttpHead& head) const {
   const Route* route = find_route(head.path);
   if (route == nullptr) return error_reply(error_form(404), "there is no such path");
+  // Liveness tells nothing, and probes ask under whatever name.
+  if (route->id != RouteId::kHealth && !options_.hosts.allows(head)) {
+    return error_reply({403, "invalid_request_error", "host_not_allowed"},
+                       "Host: expected a name of this machine or one of --allowed-hosts, found '" +
+                           escaped(head.header("Host"), 80) + "'");
+  }
   if (head.method == "OPTIONS") return options_.cors.preflight(head, allowed_methods(*route));
   if (!allows(*route, head.method)) {
     HttpReply reply = error_reply(error_form(405), "the path does not know this method");

@@ -7,6 +7,7 @@
 
 #include "server/api_keys.h"
 #include "server/cors.h"
+#include "server/host_policy.h"
 #include "server/http_server.h"
 #include "server/request_log.h"
 #include "server/server_context.h"
@@ -17,6 +18,7 @@ namespace winnow {
 struct ApiOptions {
   ApiKeys keys = {};
   CorsPolicy cors = {};
+  HostPolicy hosts = {};
   int num_workers = 2;  // threads that parse and tokenise
 };
 

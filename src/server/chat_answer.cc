@@ -5,6 +5,7 @@
 #include "server/error_map.h"
 #include "server/openai_types.h"
 #include "server/stream_writer.h"
+#include "server/token_scores.h"
 
 namespace winnow {
 namespace {
@@ -133,9 +134,16 @@ class ChatBodyWriter final : public AnswerWriter {
         settings_(request.settings),
         prompt_(std::move(prompt)),
         tokenizer_(tokenizer),
-        usage_(request.settings.n) {
+        usage_(request.settings.n),
+        prompt_logprobs_(tokenizer, settings_.prompt_logprobs.value_or(0)) {
     for (int32_t i = 0; i < settings_.n; ++i)
       choices_.push_back({.parser = parsers(parser_options(shape))});
+  }
+
+  // Of the first choice, for all.
+  void on_prompt_scores(Exchange& /*exchange*/, int32_t /*choice*/,
+                        std::vector<ScoredToken> scores) override {
+    prompt_logprobs_.add(scores);
   }
 
   void on_token(Exchange& /*exchange*/, int32_t choice, AnswerToken token) override {
@@ -165,6 +173,7 @@ class ChatBodyWriter final : public AnswerWriter {
     body["usage"] = usage_json(usage_.ended());
     body["timings"] = timings_json(choices_.front().end.end);
     if (settings_.return_token_ids) body["prompt_token_ids"] = ids_json(prompt_);
+    if (settings_.prompt_logprobs) body["prompt_logprobs"] = prompt_logprobs_.take();
     exchange.reply({.body = json::serialize(body)});
   }
 
@@ -227,6 +236,7 @@ class ChatBodyWriter final : public AnswerWriter {
   const std::vector<TokenId> prompt_;
   const Tokenizer& tokenizer_;
   UsageTotal usage_;
+  PromptLogprobs prompt_logprobs_;
   std::vector<Choice> choices_;
 };
 

@@ -327,7 +327,8 @@ TEST(Chat, AFormOfTheAnswerBecomesAConstraint) {
        {with(chat_body(), "response_format", {{"type", "json_object"}}),
         with(chat_body(), "response_format",
              json::object{{"type", "json_schema"}, {"json_schema", named}}),
-        with(chat_body(), "json_schema", schema)}) {
+        with(chat_body(), "json_schema", schema),
+        with(chat_body(), "grammar", "root ::= [a-z]+")}) {
     const ClientReply reply = server.post(kChatPath, body);
     EXPECT_EQ(reply.status, 200) << reply.body;
     EXPECT_TRUE(server.service().last_had_constraint());
@@ -339,6 +340,8 @@ TEST(Chat, AFormOfTheAnswerBecomesAConstraint) {
     EXPECT_TRUE(server.service().last_had_constraint());
   }
   server.post(kChatPath, with(chat_body(), "response_format", {{"type", "text"}}));
+  EXPECT_FALSE(server.service().last_had_constraint());
+  server.post(kChatPath, with(chat_body(), "grammar", ""));
   EXPECT_FALSE(server.service().last_had_constraint());
   const json::object text{{"format", {{"type", "json_schema"}, {"name", "x"}, {"schema", schema}}}};
   EXPECT_EQ(server.post("/v1/responses", json::object{{"input", "Hi"}, {"text", text}}).status,
@@ -352,7 +355,7 @@ TEST(Chat, WhatCannotBeEnforcedIsRefused) {
   for (const json::object& body :
        {with(chat_body(), "response_format", {{"type", "yaml"}}),
         with(chat_body(), "response_format", {{"type", "json_schema"}}),
-        with(chat_body(), "json_schema", schema), with(chat_body(), "grammar", "root ::= \"a\""),
+        with(chat_body(), "json_schema", schema), with(chat_body(), "grammar", "root ::= ("),
         with(chat_body(), "tool_choice", "required"), with(chat_body(), "tool_choice", "perhaps"),
         with(chat_body(), "chat_template", "{{ 1 }}")}) {
     const ClientReply reply = server.post(kChatPath, body);
@@ -360,6 +363,25 @@ TEST(Chat, WhatCannotBeEnforcedIsRefused) {
     EXPECT_EQ(reply.json().at("error").at("type").as_string(), "invalid_request_error");
   }
   EXPECT_EQ(server.service().num_submitted(), 0U);
+}
+
+TEST(Chat, AGrammarThatIsWrongIsNamedWithItsPlace) {
+  TestServer server;
+  const char* wrong = "root ::= num\nnum ::= [0-9";
+  const json::object beside{{"grammar", "root ::= \"a\""}, {"json_schema", json::object{}}};
+  for (json::object body : {json::object{{"grammar", wrong}}, beside}) {
+    body["prompt"] = "a";
+    body["messages"] = chat_body().at("messages");
+    for (const char* path : {kChatPath, "/v1/completions"}) {
+      const ClientReply reply = server.post(path, body);
+      EXPECT_EQ(reply.status, 400) << reply.body;
+      const json::value error = reply.json().at("error");
+      EXPECT_EQ(error.at("param").as_string(), "grammar");
+      const std::string_view expected =
+          body.contains("json_schema") ? "json_schema" : "line 2, column 13";
+      EXPECT_NE(error.at("message").as_string().find(expected), json::string::npos) << reply.body;
+    }
+  }
 }
 
 json::array weather_tool() {

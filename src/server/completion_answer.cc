@@ -18,25 +18,26 @@ namespace json = boost::json;
 // The scores of one choice: of its prompt, if that is echoed, and of its tokens.
 class ChoiceScores {
  public:
-  ChoiceScores(const Tokenizer& tokenizer, const CompletionPrompt& prompt)
-      : scores_(tokenizer), bos_added_(prompt.bos_added) {}
+  ChoiceScores(const Tokenizer& tokenizer, const CompletionPrompt& prompt, int32_t num_top)
+      : scores_(tokenizer), bos_added_(prompt.bos_added), num_top_(num_top) {}
 
   void add_prompt(const std::vector<ScoredToken>& tokens) {
     for (const ScoredToken& token : tokens) {
       if (first_) {
         scores_.add_first(token.token, !bos_added_);
       } else {
-        scores_.add(token);
+        scores_.add(token, num_top_);
       }
       first_ = false;
     }
   }
-  void add(const ScoredToken& token) { scores_.add(token); }
+  void add(const ScoredToken& token) { scores_.add(token, num_top_); }
   json::object take() { return scores_.take(); }
 
  private:
   TokenScores scores_;
   bool bos_added_;
+  int32_t num_top_;
   bool first_ = true;
 };
 
@@ -49,7 +50,7 @@ class CompletionStreamWriter final : public StreamWriter {
     for (const CompletionPrompt& prompt : request_.prompts) {
       usage_.add_prompt(static_cast<int64_t>(prompt.ids.size()));
       for (int32_t i = 0; i < settings_.n; ++i) {
-        choices_.push_back({ChoiceScores(tokenizer, prompt)});
+        choices_.push_back({ChoiceScores(tokenizer, prompt, settings_.top_logprobs)});
       }
     }
   }
@@ -134,8 +135,9 @@ class CompletionBodyWriter final : public AnswerWriter {
         settings_(request_.settings),
         tokenizer_(tokenizer) {
     for (const CompletionPrompt& prompt : request_.prompts) {
+      prompt_logprobs_.emplace_back(tokenizer, settings_.prompt_logprobs.value_or(0));
       for (int32_t i = 0; i < settings_.best_of; ++i) {
-        choices_.push_back({ChoiceScores(tokenizer, prompt)});
+        choices_.push_back({ChoiceScores(tokenizer, prompt, settings_.top_logprobs)});
         if (request_.echo) choices_.back().text = prompt.text;
       }
     }
@@ -143,7 +145,12 @@ class CompletionBodyWriter final : public AnswerWriter {
 
   void on_prompt_scores(Exchange& /*exchange*/, int32_t choice,
                         std::vector<ScoredToken> scores) override {
-    choices_[static_cast<size_t>(choice)].scores.add_prompt(scores);
+    if (request_.echo && settings_.logprobs) {
+      choices_[static_cast<size_t>(choice)].scores.add_prompt(scores);
+    }
+    if (settings_.prompt_logprobs && choice % settings_.best_of == 0) {
+      prompt_logprobs_[static_cast<size_t>(choice / settings_.best_of)].add(scores);
+    }
   }
 
   void on_token(Exchange& /*exchange*/, int32_t choice, AnswerToken token) override {
@@ -170,8 +177,11 @@ class CompletionBodyWriter final : public AnswerWriter {
     json::array choices;
     UsageTotal usage(settings_.best_of);
     for (size_t prompt = 0; prompt < request_.prompts.size(); ++prompt) {
+      const json::array prompt_logprobs = prompt_logprobs_[prompt].take();
       for (const size_t idx : best_choices(prompt)) {
-        choices.push_back(choice_json(choices.size(), prompt, choices_[idx]));
+        json::object entry = choice_json(choices.size(), prompt, choices_[idx]);
+        if (settings_.prompt_logprobs) entry["prompt_logprobs"] = prompt_logprobs;
+        choices.push_back(std::move(entry));
       }
     }
     for (size_t i = 0; i < choices_.size(); ++i) {
@@ -232,6 +242,7 @@ class CompletionBodyWriter final : public AnswerWriter {
   const GenerationSettings& settings_;
   const Tokenizer& tokenizer_;
   std::vector<Choice> choices_;
+  std::vector<PromptLogprobs> prompt_logprobs_;  // [prompt]
 };
 
 }  // namespace

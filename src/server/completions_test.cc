@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+
+#include "server/completion_request.h"
 #include "support/test_server.h"
 
 namespace winnow {
@@ -153,6 +157,69 @@ TEST(Completions, BestOfChoosesAmongMore) {
   }
 }
 
+TEST(Completions, ScoresOfThePromptComeInVllmsForm) {
+  TestServer server;
+  json::object body{{"prompt", json::array{"Hi there", "Hello"}}, {"prompt_logprobs", 2}};
+  body["n"] = 2;
+  const json::array choices = server.post(kPath, body).json().at("choices").as_array();
+  ASSERT_EQ(choices.size(), 4U);
+  EXPECT_EQ(choices[0].at("prompt_logprobs"), choices[1].at("prompt_logprobs"));
+  const std::vector<TokenId> ids = raw_prompt_ids("Hi there", true, server.tokenizer());
+  const json::array& list = choices[0].at("prompt_logprobs").as_array();
+  ASSERT_EQ(list.size(), ids.size());
+  EXPECT_TRUE(list[0].is_null());
+  for (size_t i = 1; i < ids.size(); ++i) {
+    const json::object& entry = list[i].as_object();
+    // The likeliest is the prompt's own token.
+    ASSERT_EQ(entry.size(), 2U);
+    EXPECT_EQ(entry.begin()->key(), std::to_string(ids[i]));
+    const json::value& own = entry.begin()->value();
+    EXPECT_EQ(own.at("logprob").as_double(), -0.25);
+    EXPECT_EQ(own.at("rank").as_int64(), 1);
+    EXPECT_EQ(own.at("decoded_token").as_string(), server.tokenizer().piece(ids[i]));
+    EXPECT_EQ(entry.at(std::to_string(ids[i] + 1)).at("rank").as_int64(), 2);
+  }
+  json::object chat = test::chat_body();
+  chat["prompt_logprobs"] = 0;
+  const json::array of_chat =
+      server.post("/v1/chat/completions", chat).json().at("prompt_logprobs").as_array();
+  EXPECT_EQ(of_chat.size(), server.service().last_request().prompt.size());
+  EXPECT_EQ(of_chat[1].as_object().size(), 1U);
+}
+
+TEST(Completions, ScoresOfThePromptAreThoseOfAnEcho) {
+  TestServer server;
+  const json::value reply = server
+                                .post(kPath, json::object{{"prompt", "Hi there"},
+                                                          {"max_tokens", 1},
+                                                          {"echo", true},
+                                                          {"logprobs", 1},
+                                                          {"prompt_logprobs", 3}})
+                                .json();
+  const json::value& choice = reply.at("choices").at(0);
+  const json::array& list = choice.at("prompt_logprobs").as_array();
+  const json::value& echoed = choice.at("logprobs");
+  ASSERT_EQ(echoed.at("tokens").as_array().size(), list.size() + 1);
+  for (size_t i = 1; i < list.size(); ++i) {
+    const json::object& entry = list[i].as_object();
+    EXPECT_EQ(entry.size(), 3U);
+    EXPECT_EQ(entry.begin()->value().at("logprob"), echoed.at("token_logprobs").at(i));
+    EXPECT_EQ(echoed.at("top_logprobs").at(i).as_object().size(), 1U);
+  }
+}
+
+TEST(Completions, ScoresOfThePromptAreBoundedAndNotStreamed) {
+  TestServer server;
+  for (json::object body :
+       {json::object{{"prompt_logprobs", 21}}, json::object{{"prompt_logprobs", -1}},
+        json::object{{"prompt_logprobs", 1}, {"stream", true}}}) {
+    body["prompt"] = "a";
+    const ClientReply reply = server.post(kPath, body);
+    EXPECT_EQ(reply.status, 400);
+    EXPECT_EQ(reply.json().at("error").at("param").as_string(), "prompt_logprobs");
+  }
+}
+
 TEST(Completions, ASuffixIsRefused) {
   TestServer server;
   EXPECT_EQ(server.post(kCompletionsPath, json::object{{"prompt", "a"}, {"suffix", "b"}}).status,
@@ -190,6 +257,50 @@ TEST(Completions, ContextLimitsAreExact) {  // limit-exact-context
       server.post(kCompletionsPath, json::object{{"prompt", prompt_of(62)}, {"max_tokens", 16}})
           .json();
   EXPECT_EQ(two.at("usage").at("completion_tokens").as_int64(), 2);
+}
+
+TEST(Completions, ATextThatCannotFitIsRefusedByItsLength) {
+  TestServer server({.context_tokens = 64});
+  const std::string text(100000, 'a');
+  const json::object completion{{"prompt", json::array{"short", text}}, {"max_tokens", 1}};
+  json::object chat = test::chat_body(text);
+  chat["max_tokens"] = 1;
+  for (const auto& [path, body] : {std::pair{kPath, completion}, {"/v1/chat/completions", chat}}) {
+    const ClientReply reply = server.post(path, body);
+    EXPECT_EQ(reply.status, 400);
+    const json::value error = reply.json().at("error");
+    EXPECT_EQ(error.at("code").as_string(), "context_length_exceeded");
+    EXPECT_NE(error.at("message").as_string().find("the prompt has at least"), std::string::npos);
+    EXPECT_GE(error.at("n_prompt_tokens").as_int64(), server.tokenizer().least_tokens(text.size()));
+    EXPECT_LE(error.at("n_prompt_tokens").as_int64(), std::ssize(server.tokenizer().encode(text)));
+    json::object truncated = body;
+    truncated["truncate_prompt_tokens"] = 5;
+    EXPECT_EQ(server.post(path, truncated).status, 200);
+  }
+}
+
+TEST(Completions, OthersAreAnsweredWhilePromptsAreTaken) {
+  std::promise<void> begun, go_on;
+  const std::shared_future<void> wait = go_on.get_future().share();
+  std::atomic<int> num_taken = 0;
+  TestServer server({.script = [&](const ServiceRequest&) {
+    if (++num_taken == 1) begun.set_value();
+    wait.wait();
+    return std::vector<TokenId>{5};
+  }});
+  const std::string body = json::serialize(json::object{{"prompt", "a"}, {"max_tokens", 1}});
+  std::vector<std::unique_ptr<test::HttpClient>> clients;
+  // More than there are threads to serve connections.
+  for (int i = 0; i < 8; ++i) {
+    clients.push_back(server.connect());
+    clients.back()->send_request("POST", kPath, body);
+  }
+  begun.get_future().wait();
+  EXPECT_EQ(server.get("/version").status, 200);
+  EXPECT_EQ(server.get("/v1/models").status, 200);
+  go_on.set_value();
+  for (const auto& client : clients) EXPECT_EQ(client->read_reply().status, 200);
+  EXPECT_EQ(num_taken, 8);
 }
 
 }  // namespace

@@ -103,16 +103,8 @@ HttpReply error_reply(const ErrorForm& form, std::string_view message) {
   return as_reply(form, error_body(form, message));
 }
 
-// Clients look for the words "maximum context length is".
-Error context_exceeded(int64_t prompt_tokens, int64_t context_tokens) {
-  return fail(ErrorCode::kContextExceeded,
-              "This model's maximum context length is %lld tokens, which must leave room for at "
-              "least one generated token; the prompt has %lld tokens",
-              static_cast<long long>(context_tokens), static_cast<long long>(prompt_tokens));
-}
-
-HttpReply context_exceeded_reply(int64_t prompt_tokens, int64_t context_tokens) {
-  const Error error = context_exceeded(prompt_tokens, context_tokens);
+HttpReply context_exceeded_reply(const Error& error, int64_t prompt_tokens,
+                                 int64_t context_tokens) {
   json::object whole = error_body(error);
   json::object& inner = whole["error"].as_object();
   inner["n_prompt_tokens"] = prompt_tokens;

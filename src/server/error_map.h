@@ -28,8 +28,7 @@ boost::json::object error_body(const ErrorForm& form, std::string_view message);
 HttpReply error_reply(const Error& error);
 HttpReply error_reply(const ErrorForm& form, std::string_view message);
 
-// The prompt does not fit: 400 with both numbers.
-Error context_exceeded(int64_t prompt_tokens, int64_t context_tokens);
-HttpReply context_exceeded_reply(int64_t prompt_tokens, int64_t context_tokens);
+// For a prompt that does not fit: with both numbers beside the message.
+HttpReply context_exceeded_reply(const Error& error, int64_t prompt_tokens, int64_t context_tokens);
 
 }  // namespace winnow

@@ -1,7 +1,10 @@
 #include "server/generation_routes.h"
 
+#include <algorithm>
+
 #include "base/escape.h"
 #include "base/function_ref.h"
+#include "engine/prompt_check.h"
 #include "server/answer_run.h"
 #include "server/chat_answer.h"
 #include "server/completion_answer.h"
@@ -19,21 +22,46 @@ std::string cache_scope(const Caller& caller, const GenerationSettings& settings
 }
 
 AnswerRunOptions run_options(const GenerationSettings& settings, const AnswerShape& shape) {
-  return {.stops = settings.stops,
+  return {.stops = std::make_shared<const MarkSet>(settings.stops),
           .include_stop = settings.include_stop,
           .report_progress = settings.stream && settings.return_progress,
           .shown_control_tokens = shape.shown_control_tokens};
 }
 
-// Whether there is room for a token after a prompt of that length.
-bool fits(const ServerContext& context, const std::vector<TokenId>& prompt) {
-  return static_cast<int64_t>(prompt.size()) < context.service.context_tokens();
+// Whether there is room for a token after a prompt of that size.
+bool fits(const ServerContext& context, const PromptSize& prompt) {
+  return prompt.tokens < context.service.context_tokens();
 }
 
-void refuse_length(const ServerContext& context, const std::vector<TokenId>& prompt,
+PromptSize size_of(const std::vector<TokenId>& prompt) { return {.tokens = std::ssize(prompt)}; }
+
+// What is known before the text is turned into tokens, which may cost seconds. Nothing if only its
+// end is asked for.
+PromptSize least_size(const ServerContext& context, const json::object& request,
+                      size_t text_bytes) {
+  const bool truncated = RequestFields(request, kChat).find("truncate_prompt_tokens") != nullptr;
+  return {.tokens = truncated ? 0 : context.tokenizer.least_tokens(text_bytes), .exact = false};
+}
+
+void refuse_length(const ServerContext& context, const PromptSize& prompt,
                    const std::shared_ptr<Exchange>& exchange) {
-  post_reply(exchange, context_exceeded_reply(static_cast<int64_t>(prompt.size()),
-                                              context.service.context_tokens()));
+  const int64_t context_tokens = context.service.context_tokens();
+  const Error error = context_exceeded(context.service.model(), context_tokens, prompt);
+  post_reply(exchange, context_exceeded_reply(error, prompt.tokens, context_tokens));
+}
+
+// Bytes of the longest text among the prompts of a completion.
+size_t longest_text_bytes(const json::object& request) {
+  const json::value* prompt = RequestFields(request, kCompletions).find("prompt");
+  if (prompt == nullptr) return 0;
+  if (prompt->is_string()) return prompt->get_string().size();
+  size_t longest = 0;
+  if (prompt->is_array()) {
+    for (const json::value& element : prompt->get_array()) {
+      if (element.is_string()) longest = std::max(longest, element.get_string().size());
+    }
+  }
+  return longest;
 }
 
 Result<ChatRequest> checked_chat(const ServerContext& context, const json::object& request) {
@@ -42,11 +70,9 @@ Result<ChatRequest> checked_chat(const ServerContext& context, const json::objec
   return read_chat_request(request, context.settings());
 }
 
-Result<CompletionRequest> checked_completion(const ServerContext& context,
-                                             const json::object& request) {
+Status check_completion(const ServerContext& context, const json::object& request) {
   TRY_STATUS(check_fields(request, kCompletions));
-  TRY_STATUS(check_model(context, request));
-  return read_completion_request(request, context.settings());
+  return check_model(context, request);
 }
 
 Result<ChatRequest> checked_response(const ServerContext& context, const json::object& request) {
@@ -59,6 +85,7 @@ using MakeWriter =
     FunctionRef<std::unique_ptr<AnswerWriter>(std::vector<TokenId>, const AnswerShape&)>;
 
 struct ChatRun {
+  const json::object& request;
   const ChatRequest& chat;
   std::string answer_id;
 };
@@ -85,9 +112,11 @@ void run_chat(const ServerContext& context, const ChatRun& run, const Caller& ca
   if (!rendered.ok()) return post_reply(exchange, error_reply(rendered.error()));
   const Result<AnswerShape> shape = context.shaper.chat_shape(chat.form, rendered->text, settings);
   if (!shape.ok()) return post_reply(exchange, error_reply(shape.error()));
+  const PromptSize least = least_size(context, run.request, rendered->text.size());
+  if (!fits(context, least)) return refuse_length(context, least, exchange);
   std::vector<TokenId> prompt = context.chat->encode(*rendered);
   truncate_prompt(settings, context.service.context_tokens(), prompt);
-  if (!fits(context, prompt)) return refuse_length(context, prompt, exchange);
+  if (!fits(context, size_of(prompt))) return refuse_length(context, size_of(prompt), exchange);
   std::vector<ServiceRequest> requests;
   for (int32_t i = 0; i < settings.n; ++i) {
     requests.push_back(service_request(settings, prompt, i));
@@ -131,7 +160,7 @@ void answer_chat(const ServerContext& context, const json::object& request, cons
   const Result<ChatRequest> chat = checked_chat(context, request);
   if (!chat.ok()) return post_reply(exchange, error_reply(chat.error()));
   const AnswerHead head = new_answer_head("chatcmpl-", context.options.model_id);
-  run_chat(context, {*chat, head.id}, caller, std::move(exchange),
+  run_chat(context, {request, *chat, head.id}, caller, std::move(exchange),
            [&](std::vector<TokenId> prompt, const AnswerShape& shape) {
              return chat_answer_writer(head, *chat, std::move(prompt), shape, context.tokenizer,
                                        context.parsers);
@@ -143,7 +172,7 @@ void answer_response(const ServerContext& context, const json::object& request,
   const Result<ChatRequest> chat = checked_response(context, request);
   if (!chat.ok()) return post_reply(exchange, error_reply(chat.error()));
   const AnswerHead head = new_answer_head("resp_", context.options.model_id);
-  run_chat(context, {*chat, head.id}, caller, std::move(exchange),
+  run_chat(context, {request, *chat, head.id}, caller, std::move(exchange),
            [&](const std::vector<TokenId>& /*prompt*/, const AnswerShape& shape) {
              return response_answer_writer(head, *chat, shape, request, context.parsers);
            });
@@ -151,7 +180,11 @@ void answer_response(const ServerContext& context, const json::object& request,
 
 void answer_completion(const ServerContext& context, const json::object& request,
                        const Caller& caller, std::shared_ptr<Exchange> exchange) {
-  Result<CompletionRequest> completion = checked_completion(context, request);
+  const Status known = check_completion(context, request);
+  if (!known.ok()) return post_reply(exchange, error_reply(known.error()));
+  const PromptSize least = least_size(context, request, longest_text_bytes(request));
+  if (!fits(context, least)) return refuse_length(context, least, exchange);
+  Result<CompletionRequest> completion = read_completion_request(request, context.settings());
   if (!completion.ok()) return post_reply(exchange, error_reply(completion.error()));
   const GenerationSettings settings = completion->settings;
   const Result<AnswerShape> shape = context.shaper.text_shape(request, settings);
@@ -159,12 +192,17 @@ void answer_completion(const ServerContext& context, const json::object& request
   std::vector<ServiceRequest> requests;
   for (CompletionPrompt& prompt : completion->prompts) {
     truncate_prompt(settings, context.service.context_tokens(), prompt.ids);
-    if (!fits(context, prompt.ids)) return refuse_length(context, prompt.ids, exchange);
+    if (!fits(context, size_of(prompt.ids))) {
+      return refuse_length(context, size_of(prompt.ids), exchange);
+    }
     for (int32_t i = 0; i < settings.best_of; ++i) {
       ServiceRequest one = service_request(settings, prompt.ids, i);
       one.cache_scope = cache_scope(caller, settings);
       one.reuse = context.options.reuse;
-      one.score_prompt = completion->echo && settings.logprobs;
+      if (completion->echo && settings.logprobs) {
+        one.score_prompt = true;
+        one.num_prompt_top_logprobs = std::max(one.num_prompt_top_logprobs, settings.top_logprobs);
+      }
       one.constraint = context.shaper.constraint(*shape, settings);
       requests.push_back(std::move(one));
     }

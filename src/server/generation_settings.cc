@@ -101,6 +101,17 @@ Status read_logprobs(const RequestFields& fields, Endpoint endpoint, GenerationS
   return Ok{};
 }
 
+Status read_prompt_logprobs(const RequestFields& fields, GenerationSettings& settings) {
+  const std::optional<int64_t> count = fields.integer("prompt_logprobs");
+  if (!count) return Ok{};
+  if (settings.stream) {
+    return fail(ErrorCode::kInvalidArgument,
+                "prompt_logprobs: expected \"stream\": false beside it, found true");
+  }
+  settings.prompt_logprobs = static_cast<int32_t>(*count);
+  return Ok{};
+}
+
 Status read_attention(const RequestFields& fields, const AttentionDefaults& defaults,
                       GenerationSettings& settings) {
   const std::string mode = fields.text("attention").value_or(defaults.mode);
@@ -194,6 +205,7 @@ Result<GenerationSettings> read_settings(const json::object& request, Endpoint e
   TRY_STATUS(read_logprobs(fields, endpoint, settings));
   TRY_STATUS(read_attention(fields, context.attention, settings));
   TRY_STATUS(read_stream(fields, endpoint, context.ping_interval_s, settings));
+  TRY_STATUS(read_prompt_logprobs(fields, settings));
   settings.include_stop = fields.flag("include_stop_str_in_output").value_or(false);
   settings.cache_prompt = fields.flag("cache_prompt").value_or(true);
   settings.cache_scope = scope_of(fields);
@@ -220,6 +232,9 @@ ServiceRequest service_request(const GenerationSettings& settings, std::vector<T
   request.read_cache = settings.cache_prompt;
   request.score_tokens = settings.logprobs || settings.best_of > settings.n;
   request.num_top_logprobs = settings.top_logprobs;
+  // Choices of one prompt would all be told the same.
+  request.score_prompt = settings.prompt_logprobs && choice_idx == 0;
+  request.num_prompt_top_logprobs = settings.prompt_logprobs.value_or(0);
   return request;
 }
 

@@ -34,6 +34,7 @@ struct GenerationSettings {
   int32_t best_of = 1;
   bool logprobs = false;
   int32_t top_logprobs = 0;
+  std::optional<int32_t> prompt_logprobs = {};  // and so many alternatives
   std::optional<SparseRule> sparse = {};
   std::optional<int64_t> truncate_prompt_tokens = {};
   bool cache_prompt = true;

@@ -93,6 +93,14 @@ struct HttpServer::Impl {
   std::atomic<int64_t> num_refused{0};
 };
 
+bool is_loopback(const std::string& host) {
+  asio::io_context io;
+  error_code error;
+  // The first address, as for listening.
+  const auto found = tcp::resolver(io).resolve(host, "0", error);
+  return !error && !found.empty() && found.begin()->endpoint().address().is_loopback();
+}
+
 Status HttpServer::Impl::listen() {
   const auto failed = [this](const char* what, const error_code& error) {
     return fail(ErrorCode::kIo, "%s:%u: %s: %s", escaped(options.host, 80).c_str(),

@@ -37,6 +37,10 @@ struct HttpCounts {
   int64_t refused = 0;   // beyond max_connections
 };
 
+// Whether a server that listens on `host` can be reached from this machine alone. False for what is
+// no address.
+bool is_loopback(const std::string& host);
+
 class HttpServer {
  public:
   // Listens and serves from here on. kIo naming the address if it cannot be had. `handler` must

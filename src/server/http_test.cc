@@ -67,6 +67,48 @@ TEST(Http, AnOldClientGetsItsStreamUntilTheConnectionEnds) {
   EXPECT_TRUE(all.ends_with("data: [DONE]\n\n"));
 }
 
+TEST(Http, AForeignHostIsRefused) {
+  const auto hosts = HostPolicy::local("127.0.0.2", "proxy.example,Other");
+  ASSERT_TRUE(hosts.ok());
+  TestServer server({.hosts = *hosts});
+  const std::string body = json::serialize(chat_body());
+  const auto ask = [&](std::string_view method, std::string_view path, std::string_view host) {
+    HttpClient client(server.port());
+    client.send(std::string(method) + " " + std::string(path) +
+                " HTTP/1.1\r\nHost: " + std::string(host) +
+                "\r\nContent-Length: " + std::to_string(method == "POST" ? body.size() : 0) +
+                "\r\n\r\n" + (method == "POST" ? body : ""));
+    return client.read_reply();
+  };
+  for (const char* host : {"localhost", "LocalHost:8080", "localhost.:1", "127.0.0.1", "[::1]:8080",
+                           "127.0.0.2", "proxy.example", "other:80", ""}) {
+    EXPECT_EQ(ask("POST", kChatPath, host).status, 200) << host;
+    EXPECT_EQ(ask("GET", "/", host).status, 200) << host;
+  }
+  for (const char* host : {"evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80",
+                           "[::2]", "[::1", "localhost@evil.example", "notlocalhost"}) {
+    const ClientReply refused = ask("POST", kChatPath, host);
+    EXPECT_EQ(refused.status, 403) << host;
+    EXPECT_NE(refused.body.find("--allowed-hosts"), std::string::npos);
+    for (const char* path : {"/", "/v1/models", "/metrics", "/props", "/slots"}) {
+      EXPECT_EQ(ask("GET", path, host).status, 403) << host << path;
+    }
+    EXPECT_EQ(ask("OPTIONS", kChatPath, host).status, 403) << host;
+    EXPECT_EQ(ask("GET", "/health", host).status, 200) << host;
+  }
+}
+
+TEST(Http, NamesOfHostsAreChecked) {
+  for (const char* hosts : {"a,b", "*", "[::1]", ""}) {
+    EXPECT_TRUE(HostPolicy::local("127.0.0.1", hosts).ok()) << hosts;
+  }
+  for (const char* hosts : {"a:80", "http://a", "a,,b", "a b", ",", "[::1"}) {
+    EXPECT_FALSE(HostPolicy::local("127.0.0.1", hosts).ok()) << hosts;
+  }
+  EXPECT_TRUE(is_loopback("127.0.0.1") && is_loopback("localhost") && is_loopback("::1"));
+  EXPECT_FALSE(is_loopback("0.0.0.0") || is_loopback("192.0.2.1") || is_loopback("::"));
+}
+
 TEST(Http, UnknownPathsAndMethodsAreRefused) {  // http-options-head-cors
   TestServer server;
   expect_error(server.get("/nothing"), 404);

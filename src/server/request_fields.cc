@@ -51,6 +51,7 @@ constexpr FieldRule kRules[] = {
     {"include_stop_str_in_output", kBoth, kFlag, 0, 1, "false"},
     {"logprobs", kBoth, kAnything, 0, 20, "off"},
     {"top_logprobs", kChat | kResponses, kInteger, 0, 20, "0"},
+    {"prompt_logprobs", kBoth, kInteger, 0, 20, "off"},
     {"echo", kCompletions, kFlag, 0, 1, "false"},
     {"suffix", kCompletions, kText, 0, 1e9, "none"},
     {"truncate_prompt_tokens", kAll, kInteger, -1, kMaxInteger, "none"},

@@ -1,5 +1,6 @@
 #include "tokenizer/bpe.h"
 
+#include <algorithm>
 #include <bit>
 #include <string>
 
@@ -90,6 +91,15 @@ BpeEncoder::BpeEncoder(const Vocabulary& vocabulary, Pretokenizer pretokenizer, 
     const auto character = static_cast<char>(byte);
     byte_ids_[byte] = vocabulary.normal.find(vocabulary.pieces, {&character, 1});
   }
+  for (TokenId id = 0; id < vocabulary.size(); ++id) {
+    max_piece_bytes_ = std::max(max_piece_bytes_, vocabulary.pieces[id].size());
+  }
+}
+
+std::optional<size_t> BpeEncoder::max_token_bytes() const {
+  const bool drops_bytes =
+      std::any_of(byte_ids_.begin(), byte_ids_.end(), [](const auto& id) { return !id; });
+  return drops_bytes ? std::nullopt : std::optional(max_piece_bytes_);
 }
 
 void BpeEncoder::encode(std::string_view text, bool /*starts_text*/, EncodeState& state) const {

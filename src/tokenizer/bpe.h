@@ -41,6 +41,7 @@ class BpeEncoder final : public StretchEncoder {
                                                     const Vocabulary& vocabulary);
   bool adds_bos() const { return pretokenizer_.adds_bos(); }
   void encode(std::string_view text, bool starts_text, EncodeState& state) const override;
+  std::optional<size_t> max_token_bytes() const override;
 
  private:
   BpeEncoder(const Vocabulary& vocabulary, Pretokenizer pretokenizer, MergeTable merges);
@@ -50,6 +51,7 @@ class BpeEncoder final : public StretchEncoder {
   Pretokenizer pretokenizer_;
   MergeTable merges_;
   std::array<std::optional<TokenId>, 256> byte_ids_;
+  size_t max_piece_bytes_ = 0;
 };
 
 }  // namespace winnow

@@ -1,5 +1,7 @@
 #include "tokenizer/special_matcher.h"
 
+#include <algorithm>
+
 namespace winnow {
 
 uint32_t SpecialMatcher::child(uint32_t node, char byte) const {
@@ -29,6 +31,7 @@ std::optional<TokenId> SpecialMatcher::add(std::string_view text, TokenId id, Sp
   }
   if (nodes_[node].has_piece) return nodes_[node].id;
   nodes_[node].has_piece = true;
+  max_piece_bytes_ = std::max(max_piece_bytes_, text.size());
   nodes_[node].id = id;
   nodes_[node].kind = kind;
   return std::nullopt;

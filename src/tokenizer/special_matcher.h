@@ -26,6 +26,8 @@ class SpecialMatcher {
   // non-empty text.
   std::optional<TokenId> add(std::string_view text, TokenId id, SpecialKind kind);
   std::optional<TokenId> find(std::string_view text) const;
+  // Of the longest piece; 0 without pieces.
+  size_t max_piece_bytes() const { return max_piece_bytes_; }
 
   // The longest piece at `pos`; control pieces count only if they end at or before `control_end`.
   std::optional<SpecialMatch> match_at(std::string_view text, size_t pos, size_t control_end) const;
@@ -44,6 +46,7 @@ class SpecialMatcher {
 
   std::vector<Node> nodes_ = std::vector<Node>(1);
   std::array<uint32_t, 256> first_node_{};
+  size_t max_piece_bytes_ = 0;
 };
 
 }  // namespace winnow

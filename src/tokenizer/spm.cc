@@ -90,6 +90,14 @@ SpmEncoder::SpmEncoder(const Vocabulary& vocabulary, const std::vector<double>& 
   }
 }
 
+std::optional<size_t> SpmEncoder::max_token_bytes() const {
+  const bool drops_bytes = !vocabulary_.unknown && std::any_of(byte_ids_.begin(), byte_ids_.end(),
+                                                               [](const auto& id) { return !id; });
+  if (drops_bytes) return std::nullopt;
+  // The text may have a blank symbol for each blank of a piece.
+  return std::max<size_t>(1, max_piece_bytes_) * kBlankMark.size();
+}
+
 void SpmEncoder::encode(std::string_view text, bool starts_text, EncodeState& state) const {
   const bool adds_blank = adds_blank_ && starts_text && !text.empty();
   // A blank symbol in the text and a blank are one and the same to the pieces.

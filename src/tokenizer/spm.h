@@ -35,6 +35,7 @@ class SpmEncoder final : public StretchEncoder {
   static Result<std::unique_ptr<SpmEncoder>> create(const Metadata& metadata,
                                                     const Vocabulary& vocabulary);
   void encode(std::string_view text, bool starts_text, EncodeState& state) const override;
+  std::optional<size_t> max_token_bytes() const override;
   bool adds_blank() const { return adds_blank_; }
 
  private:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,8 @@ class StretchEncoder {
   // Appends to state.ids. `starts_text`: no text comes before, or a control piece does. The text
   // must live as long as `state`.
   virtual void encode(std::string_view text, bool starts_text, EncodeState& state) const = 0;
+  // Bytes of a text that one id stands for at most; none if some bytes get no id.
+  virtual std::optional<size_t> max_token_bytes() const = 0;
 };
 
 }  // namespace winnow

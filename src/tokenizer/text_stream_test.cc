@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "base/utf8.h"
 #include "support/test_vocabulary.h"
 
@@ -13,7 +15,7 @@ class TextStreamOfBytes : public testing::Test {
  protected:
   TokenId byte(int value) const { return 3 + value; }
   TextStream stream(std::vector<std::string> stops = {}) const {
-    return TextStream(*tokenizer_, std::move(stops));
+    return TextStream(*tokenizer_, std::make_shared<const MarkSet>(std::move(stops)));
   }
   // What each byte of `text`, pushed alone, sets free.
   std::vector<std::string> deltas(TextStream& to, std::string_view text) const {
@@ -73,6 +75,35 @@ TEST_F(TextStreamOfBytes, WhatOnlyBeganLikeAStopStringComesInTheEnd) {
 TEST_F(TextStreamOfBytes, TheEarliestStopStringCutsTheText) {
   EXPECT_EQ(whole("one two three", {"three", "two", "wo"}), "one ");
   EXPECT_EQ(whole("a\u00e9b", {"\u00e9"}), "a");
+}
+
+TEST_F(TextStreamOfBytes, WhatIsHeldBackIsNoMoreThanMayBecomeAStopString) {
+  std::mt19937 random(11);
+  const auto letters = [&](size_t size) {
+    std::string text(size, 'a');
+    for (char& letter : text) letter = static_cast<char>('a' + random() % 2);
+    return text;
+  };
+  for (int round = 0; round < 300; ++round) {
+    const std::vector<std::string> stops = {letters(1 + random() % 8), letters(3 + random() % 8)};
+    const std::string text = letters(40);
+    TextStream to = stream(stops);
+    std::string shown;
+    for (size_t size = 1; size <= text.size() && !to.stopped(); ++size) {
+      shown += to.push(byte(text[size - 1]));
+      const std::string_view so_far = std::string_view(text).substr(0, size);
+      size_t end = size;  // of what is certain
+      for (const std::string& stop : stops) end = std::min(end, so_far.find(stop));
+      const bool found = end < size;
+      for (size_t begin = 0; begin < end && !found; ++begin) {
+        const std::string_view rest = so_far.substr(begin);
+        if (stops[0].starts_with(rest) || stops[1].starts_with(rest)) end = begin;
+      }
+      ASSERT_EQ(shown, so_far.substr(0, end)) << stops[0] << " " << stops[1] << " " << so_far;
+    }
+    const size_t stop = std::min(text.find(stops[0]), text.find(stops[1]));
+    EXPECT_EQ(to.stopped(), stop != std::string::npos);
+  }
 }
 
 TEST_F(TextStreamOfBytes, AStopStringInsideOneTokenIsFound) {

@@ -1,5 +1,6 @@
 #include "tokenizer/tokenizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -112,6 +113,13 @@ std::vector<TokenId> Tokenizer::encode(const RenderedText& rendered) const {
 std::vector<TokenId> Tokenizer::encode_with_special(std::string_view text) const {
   const ByteSpan all{0, text.size()};
   return common_->encode(text, {&all, 1});
+}
+
+int64_t Tokenizer::least_tokens(size_t num_bytes) const {
+  const std::optional<size_t> of_stretch = common_->encoder->max_token_bytes();
+  if (!of_stretch) return 0;
+  const size_t most = std::max(*of_stretch, common_->vocabulary.specials.max_piece_bytes());
+  return static_cast<int64_t>((num_bytes + most - 1) / most);
 }
 
 std::string Tokenizer::decode(std::span<const TokenId> ids, bool with_special) const {

@@ -30,6 +30,9 @@ class Tokenizer {
   // Control tokens are recognised everywhere.
   std::vector<TokenId> encode_with_special(std::string_view text) const;
 
+  // So many tokens at least are any text of so many bytes; costs nothing.
+  int64_t least_tokens(size_t num_bytes) const;
+
   // The bytes that a token stands for; a control token's own name ("<|im_end|>").
   virtual std::string_view piece(TokenId id) const = 0;
   std::string decode(std::span<const TokenId> ids, bool with_special) const;

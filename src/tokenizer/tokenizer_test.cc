@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 
 #include "support/test_vocabulary.h"
 #include "support/tiny_tokenizer.h"
@@ -41,6 +42,23 @@ TEST(ByteLevelBpe, LongWordsMergeLikeShortOnes) {
     want.push_back(i % 3 == 0 ? 4 : 5);
   }
   EXPECT_EQ(tokenizer->encode(text), want);
+}
+
+TEST(Tokenizer, NoTextHasFewerTokensThanItsLengthSays) {
+  const auto tokenizer = created(test::sentence_piece_vocabulary());
+  EXPECT_GT(tokenizer->least_tokens(10000), 500);
+  std::mt19937 random(3);
+  const std::vector<std::string> parts = {"\u2581the", " the", "  ",   "\u2581",
+                                          "the",       "</s>", "\xFF", "\u00e9"};
+  for (int round = 0; round < 200; ++round) {
+    std::string text;
+    for (size_t i = random() % 20; i > 0; --i) text += parts[random() % parts.size()];
+    const int64_t least = tokenizer->least_tokens(text.size());
+    EXPECT_LE(least, std::ssize(tokenizer->encode(text))) << text;
+    EXPECT_LE(least, std::ssize(tokenizer->encode_with_special(text))) << text;
+  }
+  // Where bytes may be dropped, nothing follows from a length.
+  EXPECT_EQ(created(test::byte_level_vocabulary())->least_tokens(10000), 0);
 }
 
 TEST(Tokenizer, ControlPiecesInPlainTextStayText) {

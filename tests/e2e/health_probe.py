@@ -20,7 +20,7 @@ class Probe:
         while not self.ended.wait(self.interval):
             for wire, path in zip(wires, self.paths):
                 began = time.monotonic()
-                wire.send(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")
+                wire.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 self.statuses.add((path, wire.reply()[0]))
                 self.seconds.append(time.monotonic() - began)
         for wire in wires:

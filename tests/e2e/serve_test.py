@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 from program import TINY, WINNOW, clean_environment, run
+from wire import Wire
 
 MODEL = TINY / "llama-untied.gguf"
 CHAT = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 8, "temperature": 0}
@@ -78,6 +79,17 @@ class Serve(unittest.TestCase):
             for own, top in zip(scores["token_logprobs"][1:], scores["top_logprobs"][1:]):
                 self.assertLessEqual(own, max(top.values()))
             self.assertEqual(scores["token_logprobs"][4], max(scores["top_logprobs"][4].values()))
+            status, text = server.ask("POST", "/v1/completions", {**body, "prompt_logprobs": 2})
+            self.assertEqual(status, 200, text)
+            choice = json.loads(text)["choices"][0]
+            self.assertEqual(choice["logprobs"], scores)
+            own = [entry and next(iter(entry.items())) for entry in choice["prompt_logprobs"]]
+            self.assertEqual([each and (int(each[0]), each[1]["logprob"]) for each in own],
+                             [None, *zip((6, 7, 8), scores["token_logprobs"][1:4])])
+            for entry in choice["prompt_logprobs"][1:]:
+                by_rank = sorted(entry.values(), key=lambda each: each["rank"])
+                self.assertEqual([each["rank"] for each in by_rank][:2], [1, 2])
+                self.assertEqual([each["logprob"] for each in by_rank], sorted((each["logprob"] for each in by_rank), reverse=True))
 
     def test_json_mode_gives_json(self):
         with Server() as server:
@@ -86,6 +98,28 @@ class Serve(unittest.TestCase):
             status, text = server.ask("POST", "/v1/chat/completions", body)
             self.assertEqual(status, 200, text)
             self.assertIn(json.loads(json.loads(text)["choices"][0]["message"]["content"])["ok"], (True, False))
+
+    def test_a_grammar_holds_the_answer(self):
+        with Server() as server:
+            for path, body in (("/v1/chat/completions", CHAT), ("/v1/completions", {"prompt": "a"})):
+                asked = {**body, "max_tokens": 20, "temperature": 1, "grammar": 'root ::= ("yes" | "no"){2} [0-9]'}
+                status, text = server.ask("POST", path, asked)
+                self.assertEqual(status, 200, text)
+                choice = json.loads(text)["choices"][0]
+                answer = choice["message"]["content"] if "message" in choice else choice["text"]
+                self.assertRegex(answer, "^(yes|no){2}[0-9]$")
+                self.assertEqual(choice["finish_reason"], "stop")
+
+    def test_foreign_hosts_are_refused_where_there_are_no_keys(self):
+        def status(server, host):
+            return Wire(server.address).send(f"GET /version HTTP/1.1\r\nHost: {host}\r\n\r\n").reply()[0]
+        with Server() as server:
+            self.assertEqual([status(server, host) for host in ("localhost", "evil.example")], [200, 403])
+        with Server("--allowed-hosts", "evil.example") as server:
+            self.assertEqual([status(server, host) for host in ("evil.example", "other.example")], [200, 403])
+        for flags in (["--api-key", "k"], ["--host", "0.0.0.0"], ["--allowed-hosts", "*"]):
+            with Server(*flags) as server:
+                self.assertEqual(status(server, "evil.example"), 200)
 
     def test_the_service_manager_is_told(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -132,7 +166,7 @@ class Serve(unittest.TestCase):
             taken = run("serve", "-m", MODEL, "--port", str(server.address[1]), "--attention", "dense")
             self.assertEqual(taken.code, 1, taken)
             self.assertIn(str(server.address[1]), taken.stderr)
-        for flags in (["--port", "70000"], ["--cors-origins", "nonsense"], ["--api-key", "a b"], ["--api-key-file", "/dev/null"]):
+        for flags in (["--port", "70000"], ["--cors-origins", "nonsense"], ["--allowed-hosts", "http://a"], ["--api-key", "a b"], ["--api-key-file", "/dev/null"]):
             self.assertEqual(run("serve", "-m", MODEL, *flags).code, 2, flags)
 
 

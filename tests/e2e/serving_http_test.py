@@ -60,7 +60,7 @@ class Json(ServingCase):
 
     def test_json_huge_body(self):
         before = self.server.resident_bytes()
-        head = "POST /v1/completions HTTP/1.1\r\nHost: a\r\n"
+        head = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
         for length in (100 << 20, 3 << 30, 10**18):
             wires = [Wire(self.server.address).send(f"{head}Content-Length: {length}\r\n\r\n") for _ in range(10)]
             for wire in wires:
@@ -85,11 +85,11 @@ class Json(ServingCase):
 class Http(ServingCase):
     def test_http_ambiguous_framing(self):
         before = self.server.metric("vllm:prompt_tokens_total")
-        hidden = b'POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 33\r\n\r\n{"prompt": "smuggled", "stop": 1}'
+        hidden = b'POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 33\r\n\r\n{"prompt": "smuggled", "stop": 1}'
         for headers in ("Content-Length: 0\r\nTransfer-Encoding: chunked", "Content-Length: 4\r\nContent-Length: 5", "Transfer-Encoding: chunked, gzip",
                         "Transfer-Encoding:  chunked", "Content-Length: +5", "Content-Length: 0x5", "Content-Length: 5 5", "A: b\nContent-Length: 5", "A : b"):
             with Wire(self.server.address) as wire:
-                wire.send(f"POST /v1/completions HTTP/1.1\r\nHost: a\r\n{headers}\r\n\r\n".encode() + b"0\r\n\r\n" + hidden)
+                wire.send(f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n\r\n".encode() + b"0\r\n\r\n" + hidden)
                 self.assertEqual(wire.reply()[0], 400, headers)
                 self.assertTrue(wire.at_end(), headers)
         self.assertEqual(self.server.metric("vllm:prompt_tokens_total"), before)
@@ -103,7 +103,7 @@ class Http(ServingCase):
             timeouts = server.metric("winnow_http_timeouts_total")
             with Probe(server) as probe:
                 heads = [Wire(server.address).send("GET /health HT") for _ in range(num_heads)]
-                bodies = [Wire(server.address).send("POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{") for _ in range(num_bodies)]
+                bodies = [Wire(server.address).send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{") for _ in range(num_bodies)]
                 idle = [Wire(server.address) for _ in range(num_idle)]
                 streams = [self.stream([i], 7000, server=server) for i in range(num_streams)]
                 ids = [self.stream_ids(stream, 3) for stream in streams]

@@ -24,7 +24,7 @@ class Load(ServingCase):
         descriptors = self.server.num_descriptors()
         with Probe(self.server) as probe:
             idle = [Wire(self.server.address) for _ in range(num_idle)]
-            slow = [Wire(self.server.address).send("POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n") for _ in range(num_slow)]
+            slow = [Wire(self.server.address).send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n") for _ in range(num_slow)]
             wait_until(lambda: self.server.metric("winnow_http_connections") >= num_idle + num_slow)
             prompts = [random_prompt(self.rng, 20 + i) for i in range(num_streams)]
             ended = threading.Event()
@@ -39,7 +39,7 @@ class Load(ServingCase):
             answers = at_once([lambda s=s: self.stream_ids(s) for s in streams])
             ended.set()
             dripping.join()
-            self.assertEqual(idle[0].send("GET /health HTTP/1.1\r\nHost: a\r\n\r\n").reply()[0], 200)
+            self.assertEqual(idle[0].send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").reply()[0], 200)
         for wire in idle + slow + streams:
             wire.close()
         self.assertEqual(answers, [self.cold(prompt, num_tokens) for prompt in prompts])
@@ -50,11 +50,11 @@ class Load(ServingCase):
 
     def test_running_out_of_descriptors(self):
         with self.start(limits={resource.RLIMIT_NOFILE: 64}) as server:
-            first = Wire(server.address).send("GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
+            first = Wire(server.address).send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
             self.assertEqual(first.reply()[0], 200)
             # More than it has room for; the kernel keeps what it cannot take, or it is closed.
             crowd = [Wire(server.address) for _ in range(100)]
-            first.send('POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 32\r\n\r\n{"prompt": "x", "max_tokens": 2}')
+            first.send('POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 32\r\n\r\n{"prompt": "x", "max_tokens": 2}')
             self.assertEqual(first.reply()[0], 200)
             used = server.cpu_seconds()
             time.sleep(0.5)  # what is looked for is that nothing happens
@@ -91,7 +91,7 @@ class Soak(ServingCase):
                   b'{"messages": [{"role": "user", "content": "\\ud800"}]}', b"")
         with Wire(self.server.address) as wire:
             if rng.random() < 0.4:
-                wire.send(f"POST {COMPLETIONS} HTTP/1.1\r\nHost: a\r\n{rng.choice(heads)}\r\n\r\n")
+                wire.send(f"POST {COMPLETIONS} HTTP/1.1\r\nHost: localhost\r\n{rng.choice(heads)}\r\n\r\n")
             elif rng.random() < 0.2:
                 wire.send("GET /hea")  # and then nothing
             else:

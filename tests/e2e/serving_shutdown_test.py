@@ -39,7 +39,7 @@ class Shutdown(ServingCase):
         num_running, num_waiting = rounds((4, 2), (16, 4))
         with self.start("--max-running", str(num_running)) as server:
             wires = self.start_streams(server, num_running, num_waiting, rounds(2000, 4000))
-            late = [Wire(server.address).send("POST /v1/completions HTTP/1.1\r\nHost: a\r\n") for _ in range(10)]
+            late = [Wire(server.address).send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n") for _ in range(10)]
             wait_until(lambda: server.metric("winnow_http_connections") >= 10 + len(wires))
             server.terminate()
             wait_until(lambda: self.status(server, "GET", "/health") != 200)

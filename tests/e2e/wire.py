@@ -25,7 +25,7 @@ class Wire:
 
     def post(self, path, body, headers=""):
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return self.send(f"POST {path} HTTP/1.1\r\nHost: a\r\n{headers}Content-Length: {len(data)}\r\n\r\n".encode() + data)
+        return self.send(f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {len(data)}\r\n\r\n".encode() + data)
 
     def head(self):
         """Status and headers; (None, {}) if the server closed instead."""

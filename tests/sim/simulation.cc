@@ -18,8 +18,8 @@
 namespace winnow::sim {
 namespace {
 
-// One that comes back only when its longest answer fits is seldom pushed out again; one that comes
-// back at once is, dozens of times.
+// One that comes back only when its answer has room to grow is seldom pushed out again; one that
+// comes back at once is, dozens of times.
 constexpr int64_t kMostPreemptions = 6;
 
 // A request, with what a run of it alone gives.

@@ -166,7 +166,7 @@ class FakeService final : public GenerationService {
 
   // The score of any token.
   static ScoredToken scored(TokenId token, int32_t num_top) {
-    ScoredToken result{.token = token, .logprob = -0.25F};
+    ScoredToken result{.token = token, .logprob = -0.25F, .rank = 1};
     for (int32_t i = 0; i < num_top; ++i) {
       result.top.push_back({token + i, -0.25F - static_cast<float>(i)});
     }
@@ -200,6 +200,7 @@ class FakeService final : public GenerationService {
     copy.score_tokens = request.score_tokens;
     copy.num_top_logprobs = request.num_top_logprobs;
     copy.score_prompt = request.score_prompt;
+    copy.num_prompt_top_logprobs = request.num_prompt_top_logprobs;
     return copy;
   }
 
@@ -295,7 +296,7 @@ class FakeService final : public GenerationService {
     if (!running.request.score_prompt) return;
     std::vector<ScoredToken> scores;
     for (const TokenId token : running.request.prompt) {
-      scores.push_back(scored(token, running.request.num_top_logprobs));
+      scores.push_back(scored(token, running.request.num_prompt_top_logprobs));
     }
     scores.front() = {.token = running.request.prompt.front()};
     // In parts, as an engine would.

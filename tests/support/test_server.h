@@ -19,6 +19,7 @@ struct TestServerOptions {
   HttpLimits limits = {};
   std::vector<std::string> keys = {};
   std::string origins = "localhost";
+  HostPolicy hosts = {};
   std::string answer = "Hello, world";
   int64_t context_tokens = 4096;
   bool chat = true;
@@ -65,7 +66,8 @@ class TestServer {
                                      .started = 1});
     api_ = std::make_unique<Api>(*context_,
                                  ApiOptions{.keys = ApiKeys::create(options.keys).value(),
-                                            .cors = CorsPolicy::parse(options.origins).value()},
+                                            .cors = CorsPolicy::parse(options.origins).value(),
+                                            .hosts = options.hosts},
                                  log_);
     auto started = HttpServer::start({.limits = options.limits}, *api_);
     EXPECT_TRUE(started.ok()) << started.error().message;
