@@ -9,7 +9,7 @@
 
 #include "base/checked.h"
 #include "base/escape.h"
-#include "weights/byte_reader.h"
+#include "base/byte_reader.h"
 
 namespace winnow {
 namespace {
