@@ -219,7 +219,7 @@ void PrefixFolder::set_aside(const SavedPrefix& prefix, const Error& why) {
       if (entry.prefix.get() == &prefix) entry.prefix.reset();
     }
   }
-  impl_->options.on_useless_file(why);
+  if (why.code != ErrorCode::kNotFound) impl_->options.on_useless_file(why);
 }
 
 Result<std::unique_ptr<PrefixSave>> PrefixFolder::save(const PrefixName& name,

@@ -69,7 +69,7 @@ class PrefixFolder {
                                                        std::string_view mode) const;
   // The file of a prefix that was found. kNotFound if it is no longer the same.
   Result<std::unique_ptr<PrefixFile>> open_file(const SavedPrefix& prefix) const;
-  // It is found no more. Tells why.
+  // It is found no more. Tells why, unless it was replaced or removed.
   void set_aside(const SavedPrefix& prefix, const Error& why);
 
   // `header` holds all but identity, bytes of a page and the pages' checksums. kStorageFull telling
