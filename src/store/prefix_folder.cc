@@ -145,7 +145,8 @@ Result<std::shared_ptr<const SavedPrefix>> PrefixFolder::Impl::read_prefix(
   }
   struct stat info = {};
   const bool found = ::stat(path.c_str(), &info) == 0;
-  return std::make_shared<const SavedPrefix>(path, header, found ? info.st_mtim.tv_sec : 0);
+  return std::make_shared<const SavedPrefix>(
+      SavedPrefix{path, header, found ? info.st_mtim.tv_sec : 0});
 }
 
 int64_t PrefixFolder::Impl::used_bytes_beside(const std::string& file) const {
@@ -256,10 +257,11 @@ Status PrefixSave::finish() {
   TRY_STATUS(writer_->finish());
   const std::lock_guard lock(folder_.mutex);
   folder_.reserved_bytes -= std::exchange(reserved_bytes_, 0);
-  folder_.entries[file_name_] = {
-      .file_bytes = writer_->header().file_bytes(),
-      .prefix = std::make_shared<const SavedPrefix>(folder_.path_of(file_name_), writer_->header(),
-                                                    static_cast<int64_t>(std::time(nullptr)))};
+  SavedPrefix prefix{.path = folder_.path_of(file_name_),
+                     .header = writer_->header(),
+                     .saved = static_cast<int64_t>(std::time(nullptr))};
+  folder_.entries[file_name_] = {.file_bytes = prefix.header.file_bytes(),
+                                 .prefix = std::make_shared<const SavedPrefix>(std::move(prefix))};
   return Ok{};
 }
 
