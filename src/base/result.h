@@ -19,6 +19,7 @@ enum class ErrorCode {
   kInterrupted,      // cancelled by the user
   kNumerical,        // NaN or infinity where a finite number is required
   kIo,               // the operating system refused a read or write
+  kStorageFull,      // a disk, or what may be kept on it, is full
   kOverloaded,       // the queue is full; the same request may succeed later
   kShuttingDown,     // no more requests are taken
   kInternal,         // a fault of the program's own

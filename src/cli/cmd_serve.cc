@@ -166,6 +166,7 @@ std::string configuration(const ServeFlags& flags, const ServerContext& context,
   shown["max_waiting"] = status.max_waiting;
   shown["attention"] = flags.attention.attention;
   shown["prefix_reuse"] = flags.prefix_reuse;
+  shown["kv_store"] = flags.engine.prefix_folder.has_value();
   shown["end_tokens"] = stops;
   shown["api_keys"] = !keys.empty();
   shown["cors_origins"] = escaped(flags.cors_origins);
@@ -211,9 +212,14 @@ Result<ExitCode> cmd_serve(Arguments args, Console& console) {
   TRY(const std::optional<ChatPrompt> chat, chat_prompt_of(loaded));
   Metrics metrics(options.model_id, loaded.model->config().context_tokens);
   SelectionMaps maps;
+  RequestLog log(console.quiet ? -1 : 2);
+  TRY(const auto prefixes,
+      open_prefixes(flags.model, flags.engine, loaded, [&log](const Error& error) {
+        log.write({{"event", "saved_prefix"}, {"message", error.message}});
+      }));
   TRY(const auto service,
       create_generation_service(
-          flags.model, flags.engine, flags.attention, loaded,
+          flags.model, flags.engine, flags.attention, loaded, prefixes.get(),
           [&metrics](const StepReport& step) { metrics.on_step(step); }, console));
   const AnswerShaper shaper(template_source(*loaded.model), *loaded.tokenizer);
   const ServerContext context{.service = *service,
@@ -223,9 +229,9 @@ Result<ExitCode> cmd_serve(Arguments args, Console& console) {
                               .maps = maps,
                               .shaper = shaper,
                               .options = options,
+                              .prefixes = prefixes.get(),
                               .started = static_cast<int64_t>(std::time(nullptr))};
   interrupt::handle_termination();
-  RequestLog log(console.quiet ? -1 : 2);
   Api api(context, {.keys = keys, .cors = cors, .hosts = hosts}, log);
   TRY(const auto http, HttpServer::start(http_options(flags), api));
   api.set_http(http.get());

@@ -17,6 +17,7 @@ ExitCode exit_code(ErrorCode code) {
     case ErrorCode::kContextExceeded:
     case ErrorCode::kNumerical:
     case ErrorCode::kIo:
+    case ErrorCode::kStorageFull:
     case ErrorCode::kOverloaded:
     case ErrorCode::kShuttingDown:
     case ErrorCode::kInternal:

@@ -35,6 +35,7 @@ void install_handlers() {
     sigaction(SIGINT, &action, nullptr);
   }
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of its write
 }
 
 void handle_termination() {

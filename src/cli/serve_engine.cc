@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/profile_setup.h"
+#include "engine/kv_identity.h"
 
 namespace winnow {
 namespace {
@@ -34,11 +35,26 @@ void add_serve_engine_flags(FlagSet& set, ServeEngineFlags& flags) {
               "requests that may wait; more get 429 [512]");
   set.number("--itl-target", flags.step_target_ms, {0, 1e6},
              "ms between two tokens while prompts are read [twice a step without]");
+  set.text("--kv-store", flags.prefix_folder, "folder of prefixes that outlive the server");
+  set.number("--kv-store-limit", flags.prefix_folder_gib, {0, 1e6F},
+             "GiB that they may take there [32]");
+}
+
+Result<std::unique_ptr<PrefixFolder>> open_prefixes(
+    const ModelFlags& model, const ServeEngineFlags& flags, const LoadedModel& loaded,
+    std::function<void(const Error&)> on_useless_file) {
+  if (!flags.prefix_folder) return std::unique_ptr<PrefixFolder>();
+  return open_prefix_folder(
+      {.path = *flags.prefix_folder,
+       .limit_bytes = static_cast<int64_t>(static_cast<double>(flags.prefix_folder_gib) * 0x1p30),
+       .on_useless_file = std::move(on_useless_file)},
+      *loaded.model, engine_options(model, loaded.kernels));
 }
 
 Result<std::unique_ptr<GenerationService>> create_generation_service(
     const ModelFlags& model, const ServeEngineFlags& flags, const AttentionFlags& attention,
-    const LoadedModel& loaded, std::function<void(const StepReport&)> on_step, Console& console) {
+    const LoadedModel& loaded, PrefixFolder* folder, std::function<void(const StepReport&)> on_step,
+    Console& console) {
   BatchingOptions options;
   TRY(options.profile, chosen_profile(model, attention, loaded, console));
   options.engine = engine_options(model, loaded.kernels);
@@ -49,6 +65,7 @@ Result<std::unique_ptr<GenerationService>> create_generation_service(
     options.step_target_s = static_cast<double>(flags.step_target_ms) / 1e3;
   }
   options.on_step = std::move(on_step);
+  options.folder = folder;
   return create_batching_service(loaded.model, std::move(options));
 }
 

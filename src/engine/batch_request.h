@@ -37,6 +37,7 @@ struct BatchRequest {
   bool clipped;             // the context ends the answer before max_new_tokens does
   Sampler sampler;
   SequenceSummaries summaries;
+  std::vector<TokenId> saved_prompt;  // of a request that saves it
   AttentionStats attention;
   std::vector<float> adjusted_logits;  // scratch: where some tokens may not come next
 

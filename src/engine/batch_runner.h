@@ -30,6 +30,12 @@ class BatchRunner {
               std::unique_ptr<KvStore> kv, std::optional<SparseProfile> profile);
 
   KvStore& kv() { return *kv_; }
+  // Whether the page's block summaries are written.
+  bool has_summaries(PageId page) const { return has_summaries_[static_cast<size_t>(page)]; }
+  // A page was filled without a step.
+  void set_summaries(PageId page, bool written) {
+    has_summaries_[static_cast<size_t>(page)] = written;
+  }
 
   using FindRequest = FunctionRef<BatchRequest&(RequestId)>;
   // outcomes[i] belongs to plan.steps[i]. Requires scheduler.begin(plan).

@@ -12,35 +12,17 @@
 
 #include "base/check.h"
 #include "engine/batch_runner.h"
+#include "engine/cache_scope.h"
 #include "engine/cost_model.h"
 #include "engine/kv_capacity.h"
 #include "engine/prompt_check.h"
+#include "engine/saved_prefixes.h"
 #include "engine/step_budget.h"
 
 namespace winnow {
 namespace {
 
 using RequestMap = std::map<RequestId, std::unique_ptr<BatchRequest>>;
-
-// What K and V of a prompt depend on besides its tokens before them. The sketches of a page with
-// sparse rows after it depend on the first tokens of its prompt, so prompts that differ there share
-// nothing.
-std::string full_scope(const std::string& tenant, const PromptMode& mode,
-                       std::span<const TokenId> prompt) {
-  std::string scope = tenant;
-  scope.push_back('\0');
-  if (!mode.has_sparse_rows()) return scope;
-  const SparseRule& rule = *mode.rule;
-  const auto add = [&](const auto& value) {
-    scope.append(reinterpret_cast<const char*>(&value), sizeof(value));
-  };
-  add(rule.kind), add(rule.correction), add(rule.dense_tokens), add(rule.tau), add(rule.alpha);
-  add(rule.sink_tokens), add(rule.window_tokens), add(rule.sink_blocks), add(rule.window_blocks);
-  add(rule.dense_layers);
-  const auto first = prompt.first(static_cast<size_t>(rule.dense_tokens));
-  scope.append(reinterpret_cast<const char*>(first.data()), first.size_bytes());
-  return scope;
-}
 
 int32_t most_at_hand(const SchedulerLimits& limits) {
   return limits.max_running + limits.max_waiting;
@@ -50,6 +32,20 @@ int32_t most_at_hand(const SchedulerLimits& limits) {
 SchedulerLimits scheduler_limits(SchedulerLimits limits) {
   limits.max_waiting = most_at_hand(limits);
   return limits;
+}
+
+Status check_save(const PrefixFolder* folder, const PrefixName& name, int64_t prompt_tokens) {
+  if (folder == nullptr) {
+    return fail(
+        ErrorCode::kUnsupported,
+        "saved prefixes: expected a server with a folder for them (--kv-store), found none");
+  }
+  if (prompt_tokens < kPageTokens) {
+    return fail(ErrorCode::kInvalidArgument,
+                "prompt: expected at least %d tokens, since whole pages are saved, found %lld",
+                kPageTokens, static_cast<long long>(prompt_tokens));
+  }
+  return check_prefix_name(name.name);
 }
 
 uint64_t random_key() {
@@ -76,12 +72,15 @@ class BatchingService final : public GenerationService {
   struct Inbox {
     std::vector<std::unique_ptr<BatchRequest>> submitted;
     std::vector<RequestId> cancelled;
+    std::vector<std::function<void()>> tasks;
     bool stopping = false;
   };
 
   void run();
   bool take_inbox();  // waits while there is nothing to do; false when the service stops
   void admit(std::unique_ptr<BatchRequest> request);
+  void schedule(ScheduledRequest scheduled);
+  void end_step(RequestId id, RequestEnd end);
   void step();
   void start_parts(const StepPlan& plan);
   bool take_outcome(BatchRequest& request, const SequenceStep& step, StepOutcome& outcome,
@@ -104,6 +103,7 @@ class BatchingService final : public GenerationService {
   Scheduler scheduler_;
   StepBudget budget_;
   RequestMap requests_;
+  std::map<RequestId, ScheduledRequest> loading_;        // wait for saved pages
   std::vector<std::pair<RequestId, RequestEnd>> ended_;  // in this step
   int64_t num_generating_ = 0;                           // in the last step
   ServiceStatus counts_;                                 // what only grows
@@ -120,6 +120,7 @@ class BatchingService final : public GenerationService {
   int64_t num_unpublished_ = 0;    // submitted and not yet in published_
   std::optional<Stopwatch> busy_;  // since the last step ended, while there is work
 
+  std::optional<SavedPrefixes> saved_prefixes_;  // the engine's thread only; none without a folder
   std::thread thread_;
 };
 
@@ -134,6 +135,14 @@ BatchingService::BatchingService(std::shared_ptr<const Model> model, const Kerne
       cache_(runner_.kv().pool(), random_key()),
       scheduler_(scheduler_limits(options_.limits), runner_.kv().pool(), cache_),
       budget_(options_.engine.chunk_tokens, options_.step_target_s) {
+  if (options_.folder != nullptr) {
+    saved_prefixes_.emplace(*options_.folder, cache_, runner_, options_.profile,
+                            options_.saved_bytes_at_once, [this](SavedPrefixes::Task task) {
+                              const std::lock_guard lock(mutex_);
+                              inbox_.tasks.push_back(std::move(task));
+                              wake_.notify_one();
+                            });
+  }
   publish();
   thread_ = std::thread([this] { run(); });
 }
@@ -153,6 +162,11 @@ Result<RequestId> BatchingService::submit(ServiceRequest request,
   TRY_STATUS(check_prompt(*model_, context_tokens_, context_tokens_ - 1, request.prompt));
   TRY_STATUS(validate(request.sampling, model_->config().vocab_size));
   if (request.score_prompt) request.read_cache = false;
+  if (request.save_as) {
+    TRY_STATUS(check_save(options_.folder, *request.save_as, num_tokens));
+    request.max_new_tokens = 0;
+    request.reuse = PrefixReuse::kExact;
+  }
   const int64_t room = context_tokens_ - num_tokens;
   const auto num_layers = static_cast<int>(model_->config().layers.size());
   auto made = std::make_unique<BatchRequest>(RequestId{}, std::move(request), std::move(listener),
@@ -219,33 +233,50 @@ bool BatchingService::take_inbox() {
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [&] {
       return inbox_.stopping || !inbox_.submitted.empty() || !inbox_.cancelled.empty() ||
-             scheduler_.has_work();
+             !inbox_.tasks.empty() || scheduler_.has_work();
     });
     inbox.stopping = inbox_.stopping;
     std::swap(inbox.submitted, inbox_.submitted);
     std::swap(inbox.cancelled, inbox_.cancelled);
+    std::swap(inbox.tasks, inbox_.tasks);
   }
+  for (const auto& task : inbox.tasks) task();
   for (auto& request : inbox.submitted) admit(std::move(request));
   for (const RequestId id : inbox.cancelled) {
     if (!requests_.contains(id)) continue;
     scheduler_.end(id);
+    loading_.erase(id);
+    if (saved_prefixes_) saved_prefixes_->cancel_save(id);
     finish(id, {.finish = FinishReason::kCancelled});
   }
-  if (!inbox.submitted.empty()) publish();
+  if (!inbox.submitted.empty() || !inbox.tasks.empty()) publish();
   return !inbox.stopping;
 }
 
 void BatchingService::admit(std::unique_ptr<BatchRequest> request) {
+  const std::string tenant = request->request.cache_scope;
+  if (request->request.save_as) request->saved_prompt = request->request.prompt;
   ScheduledRequest scheduled{.id = request->id,
                              .prompt = std::move(request->request.prompt),
                              .max_new_tokens = std::max<int64_t>(1, request->most_new_tokens),
                              .mode = request->mode,
                              .cache = {.read = request->request.read_cache,
                                        .exact = request->request.reuse == PrefixReuse::kExact}};
-  scheduled.cache.scope = full_scope(request->request.cache_scope, request->mode, scheduled.prompt);
+  scheduled.cache.scope = cache_scope(tenant, request->mode, scheduled.prompt);
   counts_.prefix_queried_tokens += request->prompt_tokens;
   const RequestId id = request->id;
   requests_.emplace(id, std::move(request));
+  const auto loaded = [this, id] {
+    if (auto waiting = loading_.extract(id)) schedule(std::move(waiting.mapped()));
+  };
+  if (saved_prefixes_ && scheduled.cache.read && saved_prefixes_->load(scheduled, tenant, loaded)) {
+    loading_.emplace(id, std::move(scheduled));
+  } else {
+    schedule(std::move(scheduled));
+  }
+}
+
+void BatchingService::schedule(ScheduledRequest scheduled) {
   const Admission admission = scheduler_.submit(std::move(scheduled));
   // submit() has checked both the room and the number of requests at hand.
   CHECK(admission == Admission::kQueued);
@@ -281,8 +312,27 @@ void BatchingService::step() {
     ++counts_.num_steps;
     if (options_.on_step) options_.on_step(report);
   }
-  for (auto& [id, end] : std::exchange(ended_, {})) finish(id, std::move(end));
+  for (auto& [id, end] : std::exchange(ended_, {})) end_step(id, std::move(end));
   publish();
+}
+
+// The request is gone from the scheduler; its prompt may still have to be written.
+void BatchingService::end_step(RequestId id, RequestEnd end) {
+  BatchRequest& request = *requests_.at(id);
+  if (!request.request.save_as || end.error) return finish(id, std::move(end));
+  saved_prefixes_->save({.id = id,
+                         .name = *request.request.save_as,
+                         .tenant = request.request.cache_scope,
+                         .mode = request.mode,
+                         .prompt = std::move(request.saved_prompt),
+                         .done = [this, id, end](Result<PrefixInfo> saved) mutable {
+                           if (saved.ok()) {
+                             end.saved = std::move(saved).value();
+                           } else {
+                             end.error = std::move(saved).error();
+                           }
+                           finish(id, std::move(end));
+                         }});
 }
 
 // Counts what the plan changes, and where each part of it begins.
@@ -417,19 +467,19 @@ void BatchingService::publish() {
   status.pages.cached = cache_.num_evictable();
   status.pages.live = status.pages.total - status.pages.free - status.pages.cached;
   status.num_running = scheduler_.num_running();
-  status.num_waiting = scheduler_.num_waiting();
+  status.num_waiting = scheduler_.num_waiting() + std::ssize(loading_);
+  if (saved_prefixes_) status.prefix_loaded_tokens = saved_prefixes_->num_loaded_tokens();
   status.max_running = options_.limits.max_running;
   status.max_waiting = options_.limits.max_waiting;
   for (const auto& [id, request] : requests_) {
     const ScheduledSequence* sequence = scheduler_.find(id);
-    if (sequence == nullptr) continue;
     RequestStatus state{.id = id,
                         .prompt_tokens = request->prompt_tokens,
                         .processed_tokens = request->processed_tokens,
                         .cached_tokens = request->cached_tokens,
                         .generated_tokens = request->generated_tokens,
                         .age_s = request->since_submit.seconds()};
-    if (sequence->running && request->first_step_s) {
+    if (sequence != nullptr && sequence->running && request->first_step_s) {
       const bool decoding = request->first_token_s.has_value();
       state.phase = decoding ? RequestPhase::kDecode : RequestPhase::kPrompt;
       const double since_s =

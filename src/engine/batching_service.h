@@ -10,6 +10,7 @@
 #include "engine/engine_options.h"
 #include "engine/generation_service.h"
 #include "engine/scheduler.h"
+#include "store/prefix_folder.h"
 
 namespace winnow {
 
@@ -23,6 +24,9 @@ struct BatchingOptions {
   // tokens.
   std::optional<double> step_target_s = {};
   std::optional<SparseProfile> profile = {};
+  PrefixFolder* folder = nullptr;  // of saved prefixes, for this model and `engine`; may be null
+  // Of saved pages, read or written between two looks of the engine, and copied by it at once.
+  int64_t saved_bytes_at_once = int64_t{32} << 20;
   std::function<void(const StepReport&)> on_step = {};
 };
 

@@ -17,6 +17,7 @@
 #include "engine/request_id.h"
 #include "engine/token_scores.h"
 #include "sampling/sampler.h"
+#include "store/prefix_folder.h"
 
 namespace winnow {
 
@@ -47,6 +48,8 @@ struct ServiceRequest {
   int32_t num_prompt_top_logprobs = 0;  // of ScoredToken::top there
   std::unique_ptr<TokenConstraint> constraint = {};
   SelectionObserver* observer = nullptr;  // told of every sparse tile; outlives the request
+  // Only the prompt is run, and its full pages are kept in the service's folder; then it ends.
+  std::optional<PrefixName> save_as = {};
 };
 
 // Times count from submit().
@@ -62,6 +65,7 @@ struct RequestEnd {
   double prompt_s = 0;            // from its first step to its first token
   double decode_s = 0;            // from its first token to its last
   AttentionStats attention = {};  // of the prompt tokens that were run
+  std::optional<PrefixInfo> saved = {};
 };
 
 // One request's news. Called on the engine's thread, in order; must return within microseconds.
@@ -112,6 +116,7 @@ struct ServiceStatus {
   int64_t num_preemptions = 0;
   int64_t prefix_queried_tokens = 0;
   int64_t prefix_hit_tokens = 0;
+  int64_t prefix_loaded_tokens = 0;  // brought to the cache from saved prefixes
   std::vector<RequestStatus> requests;
   // Since the last step ended, or work came to an idle engine; 0 when idle.
   double seconds_in_step = 0;
@@ -136,8 +141,9 @@ class GenerationService {
   virtual int64_t context_tokens() const = 0;
 
   // `listener` is called until on_end. Nothing is called after an error:
-  // kInvalidArgument for ids or sampling options out of range, kContextExceeded for a prompt that
-  // leaves no room for a token, kOverloaded when the queue is full, kShuttingDown.
+  // kInvalidArgument for ids, sampling options or a name out of range, kContextExceeded for a
+  // prompt that leaves no room for a token, kUnsupported for a save without a folder, kOverloaded
+  // when the queue is full, kShuttingDown.
   virtual Result<RequestId> submit(ServiceRequest request,
                                    std::shared_ptr<GenerationListener> listener) = 0;
   // Ends the request (kCancelled) within a step; none of that id: nothing happens.

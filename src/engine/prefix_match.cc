@@ -24,7 +24,7 @@ std::optional<NodeId> find_page(const PrefixCache& cache, NodeId parent, const R
   const auto tokens = std::span(entry.seq.tokens).subspan(page_idx * kPageTokens, kPageTokens);
   const bool held_before = page_idx < std::ssize(entry.made);
   if (!entry.cache.read && !held_before) return std::nullopt;
-  const PageMake own = own_make(entry, page_idx);
+  const PageMake own = own_make(entry.mode, entry.seq.prompt_tokens, page_idx);
   // What it has held before leaves its answer as it was.
   const PageMake first = held_before ? entry.made[static_cast<size_t>(page_idx)] : own;
   std::optional<NodeId> found = cache.find(parent, tokens, first);
@@ -37,16 +37,20 @@ std::optional<NodeId> find_page(const PrefixCache& cache, NodeId parent, const R
 
 }  // namespace
 
-PageMake own_make(const RequestEntry& entry, int64_t page_idx) {
+PageMake own_make(const PromptMode& mode, int64_t prompt_tokens, int64_t page_idx) {
   const int64_t begin = page_idx * kPageTokens;
-  const int64_t prompt = entry.seq.prompt_tokens;
-  if (begin + kPageTokens > prompt) {
-    return {PageKind::kGenerated, static_cast<int32_t>(std::max<int64_t>(0, prompt - begin))};
+  if (begin + kPageTokens > prompt_tokens) {
+    return {PageKind::kGenerated,
+            static_cast<int32_t>(std::max<int64_t>(0, prompt_tokens - begin))};
   }
-  const PromptMode& mode = entry.mode;
   const bool sparse =
       mode.has_sparse_rows() && begin >= mode.rule->dense_tokens && begin < mode.sparse_end;
   return sparse ? PageKind::kSparse : PageKind::kDense;
+}
+
+bool serves(const PageMake& filed, const PageMake& own, bool exact) {
+  const bool more_exact = filed.kind == PageKind::kDense && own.kind == PageKind::kSparse;
+  return filed == own || (!exact && more_exact);
 }
 
 PrefixMatch match_prefix(const PrefixCache& cache, const RequestEntry& entry) {

@@ -16,8 +16,11 @@ struct PrefixMatch {
   int64_t num_pages() const { return std::ssize(nodes); }
 };
 
-// How the request's own run makes its page `page_idx`.
-PageMake own_make(const RequestEntry& entry, int64_t page_idx);
+// How a run of its own makes page `page_idx` of a prompt of that length, and of its answer.
+PageMake own_make(const PromptMode& mode, int64_t prompt_tokens, int64_t page_idx);
+
+// Whether a page of prompt tokens made like `filed` serves a prompt whose own would be `own`.
+bool serves(const PageMake& filed, const PageMake& own, bool exact);
 
 // The filed pages that serve it behind those that it holds in `chain`. Never all of its tokens: the
 // newest is always computed.

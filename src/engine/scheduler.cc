@@ -262,7 +262,7 @@ void Scheduler::Impl::file_pages(RequestEntry& e, std::vector<ExchangedPage>& ex
   for (size_t i = e.chain.size(); i < num_full; ++i) {
     const PrefixCache::NodeId parent = i == 0 ? cache.root(e.cache.scope) : e.chain.back();
     const auto tokens = std::span(e.seq.tokens).subspan(i * kPageTokens, kPageTokens);
-    const PageMake make = own_make(e, static_cast<int64_t>(i));
+    const PageMake make = own_make(e.mode, e.seq.prompt_tokens, static_cast<int64_t>(i));
     const PrefixCache::NodeId node = cache.insert(parent, tokens, make, e.seq.pages[i]);
     const PageId filed = cache.page(node);
     if (filed != e.seq.pages[i]) {

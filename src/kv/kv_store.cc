@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -97,6 +98,23 @@ KvLayerView KvStore::layer(int layer_idx) const {
 int KvStore::num_layers() const { return static_cast<int>(impl_->layers.size()); }
 int64_t KvStore::num_pages() const { return impl_->pool->num_pages(); }
 int64_t KvStore::bytes_per_page() const { return impl_->bytes_per_page; }
+
+void KvStore::read_page(PageId id, std::span<std::byte> bytes) const {
+  CHECK(std::ssize(bytes) == impl_->bytes_per_page);
+  for (const KvLayerView& layer : impl_->layers) {
+    std::memcpy(bytes.data(), layer.page(id), static_cast<size_t>(layer.page_bytes));
+    bytes = bytes.subspan(static_cast<size_t>(layer.page_bytes));
+  }
+}
+
+void KvStore::write_page(PageId id, std::span<const std::byte> bytes) {
+  CHECK(std::ssize(bytes) == impl_->bytes_per_page);
+  for (const KvLayerView& layer : impl_->layers) {
+    std::memcpy(layer.page(id), bytes.data(), static_cast<size_t>(layer.page_bytes));
+    bytes = bytes.subspan(static_cast<size_t>(layer.page_bytes));
+  }
+}
+
 PagePool& KvStore::pool() { return *impl_->pool; }
 const PagePool& KvStore::pool() const { return *impl_->pool; }
 

@@ -43,6 +43,9 @@ class KvStore {
   int num_layers() const;
   int64_t num_pages() const;
   int64_t bytes_per_page() const;  // of all layers together
+  // The bytes of a page, layer after layer. Require bytes_per_page() bytes.
+  void read_page(PageId id, std::span<std::byte> bytes) const;
+  void write_page(PageId id, std::span<const std::byte> bytes);
   PagePool& pool();
   const PagePool& pool() const;
 

@@ -38,6 +38,24 @@ TEST(KvStore, EveryByteOfEveryPageOfEveryLayerIsItsOwn) {
   });
 }
 
+TEST(KvStore, APageReadAndWrittenElsewhereIsTheSameInEveryLayer) {
+  const KvLayout other{.kv_heads = 1, .head_dim = 48};
+  const auto store = make_store(std::array{kSmall, other}, 3);
+  std::vector<std::byte> bytes(static_cast<size_t>(store->bytes_per_page()));
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i % 251);
+  store->write_page(PageId{1}, bytes);
+  std::vector<std::byte> read(bytes.size());
+  store->read_page(PageId{1}, read);
+  EXPECT_EQ(read, bytes);
+  EXPECT_EQ(store->layer(0).page(PageId{1})[5], bytes[5]);
+  const auto first_bytes = static_cast<size_t>(store->layer(0).page_bytes);
+  EXPECT_EQ(store->layer(1).page(PageId{1})[5], bytes[first_bytes + 5]);
+  for (const int id : {0, 2}) {
+    store->read_page(PageId{id}, read);
+    EXPECT_EQ(read, std::vector<std::byte>(bytes.size())) << "page " << id;
+  }
+}
+
 TEST(KvStore, MemoryIsTouchedOnlyWhereAPageIsWritten) {
   const KvLayout layout{.kv_heads = 8, .head_dim = 128};
   const int64_t num_pages = 4096;  // over 2 GiB

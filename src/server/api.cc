@@ -8,6 +8,7 @@
 #include "server/generation_routes.h"
 #include "server/openai_types.h"
 #include "server/page.h"
+#include "server/prefix_routes.h"
 #include "server/routes.h"
 #include "server/status_routes.h"
 #include "server/token_routes.h"
@@ -27,11 +28,22 @@ std::string request_id(const HttpHead& head) {
   return plain ? std::string(given) : new_answer_id("req-");
 }
 
-using PostRoute = void (*)(const ServerContext&, const json::object&, const Caller&,
-                           std::shared_ptr<Exchange>);
+using PostRoute = std::function<void(const ServerContext&, const json::object&, const Caller&,
+                                     std::shared_ptr<Exchange>)>;
 
-PostRoute post_route(RouteId id) {
-  switch (id) {
+// What a path has behind its route's.
+std::string name_in(const Route& route, const HttpHead& head) {
+  return head.path.substr(route.path.size());
+}
+
+PostRoute post_route(const Route& route, const HttpHead& head) {
+  switch (route.id) {
+    case RouteId::kSavedPrefix:
+      return
+          [name = name_in(route, head)](const ServerContext& context, const json::object& request,
+                                        const Caller& caller, std::shared_ptr<Exchange> exchange) {
+            save_prefix(context, request, caller, name, std::move(exchange));
+          };
     case RouteId::kChat:
       return answer_chat;
     case RouteId::kCompletions:
@@ -55,7 +67,7 @@ PostRoute post_route(RouteId id) {
   }
 }
 
-void run_post(PostRoute route, const ServerContext& context, const std::string& body,
+void run_post(const PostRoute& route, const ServerContext& context, const std::string& body,
               const Caller& caller, const std::shared_ptr<Exchange>& exchange) {
   // Libraries throw where memory runs out; the request ends alone.
   if (exchange->gone()) return;
@@ -98,13 +110,14 @@ std::optional<HttpReply> Api::refuse(const HttpHead& head) const {
     reply.headers.push_back({"Allow", allowed_methods(*route)});
     return reply;
   }
-  if (head.method == "POST" && !options_.cors.may_post(head)) {
+  const bool changes = head.method == "POST" || head.method == "DELETE";
+  if (changes && !options_.cors.may_post(head)) {
     return error_reply(error_form(403), "pages of this origin may not use the server");
   }
   if (route->access == RouteAccess::kKey && !options_.keys.tenant(head)) {
     return error_reply(error_form(401), "expected a valid API key, as 'Authorization: Bearer KEY'");
   }
-  if (route->generates && draining_.load()) {
+  if (route->generates && head.method == "POST" && draining_.load()) {
     return error_reply(error_form(503), "the server is shutting down");
   }
   return std::nullopt;
@@ -119,9 +132,11 @@ void Api::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
   }
   const Route* route = find_route(request.head.path);
   if (route == nullptr) return exchange->reply(refusal(404, "there is no such path"));
-  if (route->method == "POST") return answer_post(*route, std::move(request), std::move(exchange));
-  if (route->id == RouteId::kSelectionMap) {
-    return answer_map(std::move(request.head), std::move(exchange));
+  if (request.head.method == "POST")
+    return answer_post(*route, std::move(request), std::move(exchange));
+  if (route->id == RouteId::kSelectionMap || route->id == RouteId::kSavedPrefixes ||
+      route->id == RouteId::kSavedPrefix) {
+    return answer_later(*route, std::move(request.head), std::move(exchange));
   }
   exchange->reply(answer_get(*route, request.head));
 }
@@ -161,11 +176,11 @@ HttpReply Api::metrics_reply() const {
           .body = context_.metrics.text(context_.service.status(), counts)};
 }
 
-HttpReply Api::map_reply(const HttpHead& head) const {
+HttpReply Api::map_reply(const HttpHead& head, const Caller& caller) const {
   constexpr std::string_view kName = "request=";
   const std::string_view query = head.query;
   const std::string_view id = query.starts_with(kName) ? query.substr(kName.size()) : "";
-  const auto record = context_.maps.find(id, options_.keys.tenant(head).value_or(""));
+  const auto record = context_.maps.find(id, caller.tenant);
   if (record == nullptr) {
     return error_reply(error_form(404),
                        "request: expected the id of one of the last sparse answers that were asked "
@@ -175,16 +190,24 @@ HttpReply Api::map_reply(const HttpHead& head) const {
   return {.body = selection_json(*record, context_.tokenizer)};
 }
 
-void Api::answer_map(HttpHead head, std::shared_ptr<Exchange> exchange) {
-  work_on(*exchange, 0,
-          [this, head = std::move(head), exchange] { post_reply(exchange, map_reply(head)); });
+void Api::answer_later(const Route& route, HttpHead head, std::shared_ptr<Exchange> exchange) {
+  work_on(*exchange, 0, [this, &route, head = std::move(head), exchange] {
+    const Caller caller{options_.keys.tenant(head).value_or("")};
+    if (route.id == RouteId::kSelectionMap) {
+      post_reply(exchange, map_reply(head, caller));
+    } else if (route.id == RouteId::kSavedPrefixes) {
+      post_reply(exchange, prefixes_reply(context_, caller));
+    } else {
+      post_reply(exchange, remove_prefix_reply(context_, caller, name_in(route, head)));
+    }
+  });
 }
 
 void Api::answer_post(const Route& route, HttpRequest request, std::shared_ptr<Exchange> exchange) {
   const std::optional<std::string> tenant = options_.keys.tenant(request.head);
   const auto num_bytes = std::ssize(request.body);
   work_on(*exchange, num_bytes,
-          [this, function = post_route(route.id), caller = Caller{tenant.value_or("")},
+          [this, function = post_route(route, request.head), caller = Caller{tenant.value_or("")},
            body = std::make_shared<const std::string>(std::move(request.body)),
            exchange] { run_post(function, context_, *body, caller, exchange); });
 }

@@ -43,8 +43,9 @@ class Api final : public HttpHandler {
   std::optional<HttpReply> refuse(const HttpHead& head) const;
   HttpReply answer_get(const Route& route, const HttpHead& head) const;
   HttpReply metrics_reply() const;
-  HttpReply map_reply(const HttpHead& head) const;
-  void answer_map(HttpHead head, std::shared_ptr<Exchange> exchange);
+  HttpReply map_reply(const HttpHead& head, const Caller& caller) const;
+  // By a worker, since it takes a while.
+  void answer_later(const Route& route, HttpHead head, std::shared_ptr<Exchange> exchange);
   void answer_post(const Route& route, HttpRequest request, std::shared_ptr<Exchange> exchange);
   void work_on(Exchange& exchange, int64_t num_bytes, std::function<void()> task);
 

@@ -161,7 +161,7 @@ TEST(Completions, ScoresOfThePromptComeInVllmsForm) {
   TestServer server;
   json::object body{{"prompt", json::array{"Hi there", "Hello"}}, {"prompt_logprobs", 2}};
   body["n"] = 2;
-  const json::array choices = server.post(kPath, body).json().at("choices").as_array();
+  const json::array choices = server.post(kCompletionsPath, body).json().at("choices").as_array();
   ASSERT_EQ(choices.size(), 4U);
   EXPECT_EQ(choices[0].at("prompt_logprobs"), choices[1].at("prompt_logprobs"));
   const std::vector<TokenId> ids = raw_prompt_ids("Hi there", true, server.tokenizer());
@@ -190,11 +190,11 @@ TEST(Completions, ScoresOfThePromptComeInVllmsForm) {
 TEST(Completions, ScoresOfThePromptAreThoseOfAnEcho) {
   TestServer server;
   const json::value reply = server
-                                .post(kPath, json::object{{"prompt", "Hi there"},
-                                                          {"max_tokens", 1},
-                                                          {"echo", true},
-                                                          {"logprobs", 1},
-                                                          {"prompt_logprobs", 3}})
+                                .post(kCompletionsPath, json::object{{"prompt", "Hi there"},
+                                                                     {"max_tokens", 1},
+                                                                     {"echo", true},
+                                                                     {"logprobs", 1},
+                                                                     {"prompt_logprobs", 3}})
                                 .json();
   const json::value& choice = reply.at("choices").at(0);
   const json::array& list = choice.at("prompt_logprobs").as_array();
@@ -214,7 +214,7 @@ TEST(Completions, ScoresOfThePromptAreBoundedAndNotStreamed) {
        {json::object{{"prompt_logprobs", 21}}, json::object{{"prompt_logprobs", -1}},
         json::object{{"prompt_logprobs", 1}, {"stream", true}}}) {
     body["prompt"] = "a";
-    const ClientReply reply = server.post(kPath, body);
+    const ClientReply reply = server.post(kCompletionsPath, body);
     EXPECT_EQ(reply.status, 400);
     EXPECT_EQ(reply.json().at("error").at("param").as_string(), "prompt_logprobs");
   }
@@ -265,7 +265,8 @@ TEST(Completions, ATextThatCannotFitIsRefusedByItsLength) {
   const json::object completion{{"prompt", json::array{"short", text}}, {"max_tokens", 1}};
   json::object chat = test::chat_body(text);
   chat["max_tokens"] = 1;
-  for (const auto& [path, body] : {std::pair{kPath, completion}, {"/v1/chat/completions", chat}}) {
+  for (const auto& [path, body] :
+       {std::pair{kCompletionsPath, completion}, {"/v1/chat/completions", chat}}) {
     const ClientReply reply = server.post(path, body);
     EXPECT_EQ(reply.status, 400);
     const json::value error = reply.json().at("error");
@@ -293,7 +294,7 @@ TEST(Completions, OthersAreAnsweredWhilePromptsAreTaken) {
   // More than there are threads to serve connections.
   for (int i = 0; i < 8; ++i) {
     clients.push_back(server.connect());
-    clients.back()->send_request("POST", kPath, body);
+    clients.back()->send_request("POST", kCompletionsPath, body);
   }
   begun.get_future().wait();
   EXPECT_EQ(server.get("/version").status, 200);

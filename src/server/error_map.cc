@@ -62,6 +62,8 @@ ErrorForm error_form(ErrorCode code) {
       return {503, "unavailable_error", "cancelled"};
     case ErrorCode::kOutOfMemory:
       return {500, "server_error", "out_of_memory"};
+    case ErrorCode::kStorageFull:
+      return {507, "server_error", "storage_full"};
     case ErrorCode::kNumerical:
       return {500, "server_error", "numerical"};
     case ErrorCode::kCorruptFile:

@@ -17,10 +17,6 @@ namespace {
 
 namespace json = boost::json;
 
-std::string cache_scope(const Caller& caller, const GenerationSettings& settings) {
-  return std::to_string(caller.tenant.size()) + ":" + caller.tenant + settings.cache_scope;
-}
-
 AnswerRunOptions run_options(const GenerationSettings& settings, const AnswerShape& shape) {
   return {.stops = std::make_shared<const MarkSet>(settings.stops),
           .include_stop = settings.include_stop,
@@ -120,7 +116,7 @@ void run_chat(const ServerContext& context, const ChatRun& run, const Caller& ca
   std::vector<ServiceRequest> requests;
   for (int32_t i = 0; i < settings.n; ++i) {
     requests.push_back(service_request(settings, prompt, i));
-    requests.back().cache_scope = cache_scope(caller, settings);
+    requests.back().cache_scope = prefix_tenant(caller, settings);
     requests.back().reuse = context.options.reuse;
     requests.back().constraint = context.shaper.constraint(*shape, settings);
   }
@@ -135,6 +131,10 @@ void run_chat(const ServerContext& context, const ChatRun& run, const Caller& ca
 void post_reply(const std::shared_ptr<Exchange>& exchange, HttpReply reply) {
   exchange->post(
       [exchange, reply = std::move(reply)]() mutable { exchange->reply(std::move(reply)); });
+}
+
+std::string prefix_tenant(const Caller& caller, const GenerationSettings& settings) {
+  return std::to_string(caller.tenant.size()) + ":" + caller.tenant + settings.cache_scope;
 }
 
 Status check_model(const ServerContext& context, const json::object& request) {
@@ -197,7 +197,7 @@ void answer_completion(const ServerContext& context, const json::object& request
     }
     for (int32_t i = 0; i < settings.best_of; ++i) {
       ServiceRequest one = service_request(settings, prompt.ids, i);
-      one.cache_scope = cache_scope(caller, settings);
+      one.cache_scope = prefix_tenant(caller, settings);
       one.reuse = context.options.reuse;
       if (completion->echo && settings.logprobs) {
         one.score_prompt = true;

@@ -23,6 +23,8 @@ void answer_response(const ServerContext& context, const boost::json::object& re
 Status check_model(const ServerContext& context, const boost::json::object& request);
 // A conversation as the template writes it. kUnsupported if the model holds none.
 Result<RenderedText> render_conversation(const ServerContext& context, const ChatRequest& chat);
+// Whose prefixes a request shares: those of the caller, in the scope that the request names.
+std::string prefix_tenant(const Caller& caller, const GenerationSettings& settings);
 // Sends an answer from whatever thread.
 void post_reply(const std::shared_ptr<Exchange>& exchange, HttpReply reply);
 

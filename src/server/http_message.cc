@@ -60,6 +60,8 @@ std::string_view reason_phrase(int status) {
       return "Not Implemented";
     case 503:
       return "Service Unavailable";
+    case 507:
+      return "Insufficient Storage";
     default:
       return "Internal Server Error";
   }

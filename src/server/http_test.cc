@@ -191,7 +191,8 @@ TEST(Http, KeysGuardAllButTheOpenRoutes) {
     }
     const bool needs_key = (path.starts_with("/v1/") && path != "/v1/health") ||
                            path == "/tokenize" || path == "/detokenize" || path == "/slots" ||
-                           path == "/props" || path == "/tokenizer_info" || path == "/winnow/map";
+                           path == "/props" || path == "/tokenizer_info" ||
+                           path.starts_with("/winnow/");
     EXPECT_EQ(needs_key, route.access == RouteAccess::kKey) << path;
   }
   for (const char* wrong : {"Authorization: Bearer third\r\n", "Authorization: Bearer \r\n",

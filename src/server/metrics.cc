@@ -100,6 +100,7 @@ struct Metrics::Impl {
   Gauge& kv_usage;
   Counter& prefix_queries;
   Counter& prefix_hits;
+  Counter& prefix_loaded;
   Counter& preemptions;
   Histogram& first_token;
   Histogram& gap;
@@ -146,6 +147,8 @@ Metrics::Impl::Impl(const std::string& model_name, int64_t context_tokens)
                              "Prompt tokens that were looked up in the prefix cache.")),
       prefix_hits(
           counter("vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.")),
+      prefix_loaded(counter("winnow_saved_prefix_loaded_tokens_total",
+                            "Tokens whose K and V came from saved prefixes.")),
       preemptions(counter("vllm:num_preemptions_total", "Requests put back for want of pages.")),
       first_token(histogram("vllm:time_to_first_token_seconds",
                             "From the request to its first token.", first_token_buckets())),
@@ -221,6 +224,7 @@ void Metrics::Impl::read(const ServiceStatus& status, const HttpCounts& http) {
       .Set(1);
   raise(prefix_queries, status.prefix_queried_tokens);
   raise(prefix_hits, status.prefix_hit_tokens);
+  raise(prefix_loaded, status.prefix_loaded_tokens);
   raise(preemptions, status.num_preemptions);
   raise(steps, status.num_steps);
   seconds_in_step.Set(status.seconds_in_step);

@@ -61,6 +61,7 @@ TEST(Metrics, NamesAreFrozen) {
       "vllm:cache_config_info gauge",
       "winnow_kv_pages gauge",
       "winnow_kv_pages_total_count gauge",
+      "winnow_saved_prefix_loaded_tokens_total counter",
       "winnow_steps_total counter",
       "winnow_step_seconds histogram",
       "winnow_prefill_chunk_seconds histogram",

@@ -20,6 +20,8 @@ struct RouteTable {
       {kProps, "/props", "GET", kKey},
       {kSlots, "/slots", "GET", kKey},
       {kSelectionMap, "/winnow/map", "GET", kKey},
+      {kSavedPrefixes, "/winnow/kv", "GET", kKey},
+      {kSavedPrefix, "/winnow/kv/", "POST", kKey, true, true},
       {kChat, "/v1/chat/completions", "POST", kKey, true},
       {kChatRender, "/v1/chat/completions/render", "POST", kKey},
       {kChatInputTokens, "/v1/chat/completions/input_tokens", "POST", kKey},
@@ -50,11 +52,13 @@ const Route* find_route(std::string_view path) {
 }
 
 bool allows(const Route& route, std::string_view method) {
-  return method == route.method || (method == "HEAD" && route.method == "GET");
+  return method == route.method || (method == "HEAD" && route.method == "GET") ||
+         (method == "DELETE" && route.deletes);
 }
 
 std::string allowed_methods(const Route& route) {
-  return std::string(route.method == "GET" ? "GET, HEAD" : route.method) + ", OPTIONS";
+  return std::string(route.method == "GET" ? "GET, HEAD" : route.method) +
+         (route.deletes ? ", DELETE" : "") + ", OPTIONS";
 }
 
 }  // namespace winnow

@@ -19,6 +19,8 @@ enum class RouteId {
   kProps,
   kSlots,
   kSelectionMap,
+  kSavedPrefixes,
+  kSavedPrefix,
   kChat,
   kChatRender,
   kChatInputTokens,
@@ -40,7 +42,8 @@ struct Route {
   std::string_view path;    // a trailing '/' takes one more segment: "/v1/models/" + id
   std::string_view method;  // GET, which HEAD goes with, or POST
   RouteAccess access;
-  bool generates = false;  // runs the engine: refused while the server drains
+  bool generates = false;  // POST runs the engine: refused while the server drains
+  bool deletes = false;    // DELETE removes what POST made
 };
 
 std::span<const Route> all_routes();

@@ -8,6 +8,7 @@
 #include "server/generation_settings.h"
 #include "server/metrics.h"
 #include "server/selection_maps.h"
+#include "store/prefix_folder.h"
 #include "tokenizer/chat_prompt.h"
 #include "tokenizer/tokenizer.h"
 
@@ -32,6 +33,7 @@ struct ServerContext {
   SelectionMaps& maps;  // outlives the service
   const AnswerShaper& shaper;
   ServerOptions options = {};
+  PrefixFolder* prefixes = nullptr;  // null: prefixes are not kept
   AnswerParserFactory parsers = make_answer_parser;
   int64_t started = 0;  // seconds since 1970
 

@@ -208,6 +208,13 @@ int GgufFile::num_parts() const {
   return impl_->files.empty() ? 1 : static_cast<int>(impl_->files.size());
 }
 
+std::vector<std::span<const std::byte>> GgufFile::part_bytes() const {
+  if (impl_->files.empty()) return {impl_->memory};
+  std::vector<std::span<const std::byte>> parts;
+  for (const MappedFile& file : impl_->files) parts.push_back(file.bytes());
+  return parts;
+}
+
 const TensorInfo* GgufFile::find(std::string_view name) const {
   const auto found = impl_->index.find(name);
   return found == impl_->index.end() ? nullptr : &impl_->tensors[found->second];

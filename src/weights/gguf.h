@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,8 @@ class GgufFile {
   int version() const;
   uint64_t file_bytes() const;  // of all parts
   int num_parts() const;
+  // Every byte, part by part.
+  std::vector<std::span<const std::byte>> part_bytes() const;
   // An error if a mapped part has been shortened or written to since it was opened (see
   // MappedFile).
   Status check_unchanged() const;

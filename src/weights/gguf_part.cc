@@ -7,9 +7,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/byte_reader.h"
 #include "base/checked.h"
 #include "base/escape.h"
-#include "weights/byte_reader.h"
 
 namespace winnow {
 namespace {

@@ -201,6 +201,7 @@ class FakeService final : public GenerationService {
     copy.num_top_logprobs = request.num_top_logprobs;
     copy.score_prompt = request.score_prompt;
     copy.num_prompt_top_logprobs = request.num_prompt_top_logprobs;
+    copy.save_as = request.save_as;
     return copy;
   }
 
@@ -253,7 +254,8 @@ class FakeService final : public GenerationService {
       observe_prompt(request);
       score_prompt(running);
     }
-    if (request.max_new_tokens == 0) return end(running, FinishReason::kMaxTokens);
+    if (request.max_new_tokens == 0 || request.save_as)
+      return end(running, FinishReason::kMaxTokens);
     if (running.error && running.generated > 0) return end(running, FinishReason::kEndToken);
     const auto done = static_cast<size_t>(running.generated);
     const bool has_end = !request.end_tokens.empty();
@@ -316,6 +318,10 @@ class FakeService final : public GenerationService {
     news.queue_s = 0.125;
     news.prompt_s = 0.25;
     news.decode_s = 0.5;
+    if (const auto& name = running.request.save_as) {
+      news.saved = {
+          .name = name->name, .num_tokens = news.prompt_tokens / 128 * 128, .file_bytes = 4096};
+    }
     running.listener->on_end(news);
     running.listener.reset();
   }

@@ -23,6 +23,7 @@ struct TestServerOptions {
   std::string answer = "Hello, world";
   int64_t context_tokens = 4096;
   bool chat = true;
+  PrefixFolder* prefixes = nullptr;
   FakeService::Script script = {};  // instead of `answer`
   AnswerParserFactory parsers = make_answer_parser;
   std::string chat_template =
@@ -62,6 +63,7 @@ class TestServer {
                                      .maps = maps_,
                                      .shaper = *shaper_,
                                      .options = options.server,
+                                     .prefixes = options.prefixes,
                                      .parsers = options.parsers,
                                      .started = 1});
     api_ = std::make_unique<Api>(*context_,
