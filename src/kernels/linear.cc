@@ -38,14 +38,15 @@ class LinearRun {
 
  private:
   // Weight bytes per generate task: long enough to stream, short enough to share out evenly.
-  static constexpr int64_t kGenerateTaskBytes = 64 * 1024;
+  static constexpr int64_t kGenerateTaskBytes = 32 * 1024;
   // Input elements per task that converts them; a smaller input is not worth waking a thread.
   static constexpr int64_t kConvertTaskElements = 32 * 1024;
 
   int64_t outputs_per_task(const LinearOutput& output) const {
-    if (phase_ == Phase::kPrompt) return kernels_.prompt_outputs;
-    const int64_t row_bytes = output.weight.row_bytes();
-    return std::max<int64_t>(8, kGenerateTaskBytes / std::max<int64_t>(1, row_bytes) / 8 * 8);
+    const int64_t panel = kernels_.panel_outputs;
+    if (phase_ == Phase::kPrompt) return panel;
+    const int64_t rows = kGenerateTaskBytes / std::max<int64_t>(1, output.weight.row_bytes());
+    return std::max(panel, rows / panel * panel);
   }
 
   int64_t tasks_of(const LinearOutput& output) const {
@@ -87,9 +88,9 @@ class LinearRun {
                   scratch_.half_sums_.ensure(elements / kHalfGroup)};
     for_rows(1, [this](int64_t begin, int64_t end) {
       kernels_.quantize(input_.x, input_.stride, input_.cols, begin, end, quantized_);
-      if (phase_ == Phase::kGenerate && kernels_.order_for_generate != nullptr) {
-        kernels_.order_for_generate(quantized_.codes + begin * input_.cols,
-                                    (end - begin) * input_.cols / kInputGroup);
+      if (kernels_.order_codes != nullptr) {
+        kernels_.order_codes(quantized_.codes + begin * input_.cols,
+                             (end - begin) * input_.cols / kInputGroup);
       }
     });
   }
