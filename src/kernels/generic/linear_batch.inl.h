@@ -24,7 +24,45 @@ struct BatchPart {
   int num_rows;
 };
 
-// Adds the `groups` groups of the panel to the lanes of kRows rows from `row` on.
+// Weights that are needed next: so many bytes of as many rows, row_bytes apart.
+struct NextWeights {
+  const std::byte* first;
+  int64_t row_bytes;
+  int64_t num_bytes;
+  int64_t num_outputs;
+
+  // Asks for the rows' `part`th of num_parts, so that they come while other work is done.
+  void prefetch(int part, int num_parts) const {
+    constexpr int64_t kLine = 64;
+    const int64_t end = num_outputs * (part + 1) / num_parts;
+    for (int64_t output = num_outputs * part / num_parts; output < end; ++output) {
+      const std::byte* row = first + output * row_bytes;
+      for (int64_t at = 0; at < num_bytes; at += kLine) __builtin_prefetch(row + at, 0, 2);
+      __builtin_prefetch(row + num_bytes - 1, 0, 2);
+    }
+  }
+};
+
+// What follows the block of columns at first_group: more columns of the same outputs, or the first
+// ones of the next outputs.
+template <class Type>
+inline NextWeights next_weights(const BatchPart& part, int64_t first_group) {
+  constexpr int64_t kBlockBytes = kBlockGroups / kSpanGroups * Type::kSpanBytes;
+  const LinearTask& task = part.task;
+  const bool same_outputs = first_group + kBlockGroups < task.cols / kInputGroup;
+  const int64_t output = part.first_output + (same_outputs ? 0 : kPanelOutputs);
+  const int64_t offset =
+      same_outputs ? (first_group + kBlockGroups) / kSpanGroups * Type::kSpanBytes : 0;
+  const int64_t bytes_left = task.row_bytes - offset, outputs_left = task.num_outputs - output;
+  return {task.weight + output * task.row_bytes + offset, task.row_bytes,
+          bytes_left < kBlockBytes ? bytes_left : kBlockBytes,
+          outputs_left < 0               ? 0
+          : outputs_left < kPanelOutputs ? outputs_left
+                                         : kPanelOutputs};
+}
+
+// Adds the `groups` groups of the panel to the lanes of kRows rows from `row` on. A first span
+// begins the lanes.
 template <int kHalves, bool kMinimums, int kRows>
 inline void add_to_lanes(const BatchPart& part, int row, int64_t first_group, int groups,
                          BatchPanel& panel) {
@@ -33,24 +71,30 @@ inline void add_to_lanes(const BatchPart& part, int row, int64_t first_group, in
   for (int g = 0; g < groups; ++g) {
     Vec total[kRows][kTileVectors];
     panel_totals<kHalves, kMinimums>(panel.weights, rows, g, total);
+    const bool begins = first_group + g < kSpanGroups;
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const Vec scale = vec_broadcast(rows.scales[r] + g);
 #pragma GCC unroll 4
       for (int v = 0; v < kTileVectors; ++v) {
         float* at = panel.lanes[row + r][g % kSpanGroups] + v * kLanes;
-        vec_store(at, vec_fma(scale, total[r][v], vec_load(at)));
+        vec_store(at, vec_fma(scale, total[r][v], begins ? vec_zero() : vec_load(at)));
       }
     }
   }
 }
 
 template <int kHalves, bool kMinimums>
-inline void add_block(const BatchPart& part, int64_t first_group, int groups, BatchPanel& panel) {
+inline void add_block(const BatchPart& part, int64_t first_group, int groups,
+                      const NextWeights& next, BatchPanel& panel) {
   constexpr int kHalfTile = kTileRows / 2;
+  const int num_tiles = (part.num_rows + kTileRows - 1) / kTileRows;
   int row = 0;
-  for (; row + kTileRows <= part.num_rows; row += kTileRows)
+  for (; row + kTileRows <= part.num_rows; row += kTileRows) {
+    next.prefetch(row / kTileRows, num_tiles);
     add_to_lanes<kHalves, kMinimums, kTileRows>(part, row, first_group, groups, panel);
+  }
+  if (row < part.num_rows) next.prefetch(num_tiles - 1, num_tiles);
   for (; row + kHalfTile <= part.num_rows; row += kHalfTile)
     add_to_lanes<kHalves, kMinimums, kHalfTile>(part, row, first_group, groups, panel);
   for (; row < part.num_rows; ++row)
@@ -60,34 +104,38 @@ inline void add_block(const BatchPart& part, int64_t first_group, int groups, Ba
 // The lanes of a row's results, added in the order of float8_sum(), and the bias.
 inline void store_lanes(const BatchPart& part, int row, const BatchPanel& panel) {
   const LinearTask& task = part.task;
+  const int64_t left = task.num_outputs - part.first_output;
+  const float* bias = task.bias == nullptr ? nullptr : task.bias + part.first_output;
+  float* y = task.y + (part.first_row + row) * task.y_stride + part.first_output;
   alignas(64) float out[kPanelOutputs];
   for (int v = 0; v < kTileVectors; ++v) {
-    Vec sum[kSpanGroups];
-#pragma GCC unroll 8
-    for (int i = 0; i < kSpanGroups; ++i) sum[i] = vec_load(panel.lanes[row][i] + v * kLanes);
-#pragma GCC unroll 3
-    for (int half = kSpanGroups / 2; half > 0; half /= 2) {
-#pragma GCC unroll 4
-      for (int i = 0; i < half; ++i) sum[i] = vec_add(sum[i], sum[i + half]);
+    const auto at = [&](int i) { return vec_load(panel.lanes[row][i] + v * kLanes); };
+    const Vec even = vec_add(vec_add(at(0), at(4)), vec_add(at(2), at(6)));
+    const Vec odd = vec_add(vec_add(at(1), at(5)), vec_add(at(3), at(7)));
+    const Vec sum = vec_add(even, odd);
+    if (left < kPanelOutputs) {
+      vec_store(out + v * kLanes, sum);
+    } else {
+      // A row of few sequences adds 0 where there is no bias.
+      const Vec offset = bias == nullptr ? vec_zero() : vec_load(bias + v * kLanes);
+      vec_store(y + v * kLanes, vec_add(sum, offset));
     }
-    vec_store(out + v * kLanes, sum[0]);
   }
-  const int64_t left = task.num_outputs - part.first_output;
-  const int64_t count = left < kPanelOutputs ? left : kPanelOutputs;
-  float* y = task.y + (part.first_row + row) * task.y_stride + part.first_output;
-  for (int64_t i = 0; i < count; ++i)
-    y[i] = out[i] + (task.bias == nullptr ? 0.0f : task.bias[part.first_output + i]);
+  for (int64_t i = 0; left < kPanelOutputs && i < left; ++i)
+    y[i] = out[i] + (bias == nullptr ? 0.0f : bias[i]);
 }
 
 template <class Type>
 inline void generate_part(const BatchPart& part, BatchPanel& panel) {
-  std::memset(panel.lanes, 0, sizeof(panel.lanes[0]) * static_cast<size_t>(part.num_rows));
   const int64_t num_groups = part.task.cols / kInputGroup;
+  if (num_groups < kSpanGroups)
+    std::memset(panel.lanes, 0, sizeof(panel.lanes[0]) * static_cast<size_t>(part.num_rows));
   for (int64_t first = 0; first < num_groups; first += kBlockGroups) {
     const int64_t left = num_groups - first;
     const int groups = left < kBlockGroups ? static_cast<int>(left) : kBlockGroups;
     unpack_block<Type>(part.task, part.first_output, first, groups, panel.weights);
-    add_block<kHalvesOf<Type>, Type::kMinimums>(part, first, groups, panel);
+    add_block<kHalvesOf<Type>, Type::kMinimums>(part, first, groups,
+                                                next_weights<Type>(part, first), panel);
   }
   for (int row = 0; row < part.num_rows; ++row) store_lanes(part, row, panel);
 }

@@ -11,6 +11,7 @@
 namespace winnow {
 namespace {
 
+constexpr int kPrefetchBytes = 2048;
 // Products of R input rows with weight rows.
 template <class Type, int R>
 class GenerateTile {
@@ -30,6 +31,8 @@ class GenerateTile {
     for (int r = 0; r < R; ++r) sums[r] = float8_zero();
     int64_t group = 0;
     for (; group + kSpanGroups <= groups_; group += kSpanGroups) {
+      for (int at = 0; at < Type::kSpanBytes; at += 64)
+        __builtin_prefetch(weight + kPrefetchBytes + at);
       add_span<kSpanGroups>(weight, group, sums);
       weight += Type::kSpanBytes;
     }

@@ -13,7 +13,7 @@ namespace winnow {
 namespace {
 
 constexpr int kPanelOutputs = kLanes * kTileVectors;
-constexpr int kBlockGroups = 2 * kSpanGroups;
+constexpr int kBlockGroups = 4 * kSpanGroups;
 constexpr int kStepCodes = 2 * kPanelOutputs;
 constexpr int kGroupCodes = kInputGroup * kPanelOutputs;
 constexpr int kUnpackOutputs = 8;  // rows whose columns change places together

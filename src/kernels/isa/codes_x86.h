@@ -131,9 +131,15 @@ template <bool kSigned>
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p) + 1, _mm256_sub_epi16(second, zeros));
 }
 
+// Sums of neighbours, in each half those of a before those of b. `vphaddd` takes twice the time.
+[[gnu::always_inline]] inline Int8 add_neighbours(Int8 a, Int8 b) {
+  const __m256 x = _mm256_castsi256_ps(a), y = _mm256_castsi256_ps(b);
+  return _mm256_add_epi32(_mm256_castps_si256(_mm256_shuffle_ps(x, y, 0x88)),
+                          _mm256_castps_si256(_mm256_shuffle_ps(x, y, 0xdd)));
+}
 // Lanes 0 to 3: the sums of lanes 0 to 3 of a, b, c and d; lanes 4 to 7: of their lanes 4 to 7.
 [[gnu::always_inline]] inline Int8 int8_join(Int8 a, Int8 b, Int8 c, Int8 d) {
-  return _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
+  return add_neighbours(add_neighbours(a, b), add_neighbours(c, d));
 }
 // Lanes 0 to 3 of a, then of b.
 [[gnu::always_inline]] inline Int8 int8_low_halves(Int8 a, Int8 b) {
@@ -213,13 +219,23 @@ struct SplitBytes {
   halves = _mm_blend_epi16(halves, load_bytes16(p + 6 * step), 1 << 6);
   return _mm_blend_epi16(halves, load_bytes16(p + 7 * step), 1 << 7);
 }
+// n < 8 of them, zeros in the other lanes.
+[[gnu::always_inline]] inline __m128i gather_some_halves(const uint8_t* p, int stride, int n) {
+  __m128i halves = _mm_setzero_si128();
+  if (n > 0) halves = _mm_insert_epi16(halves, load_u16(p), 0);
+  if (n > 1) halves = _mm_insert_epi16(halves, load_u16(p + stride), 1);
+  if (n > 2) halves = _mm_insert_epi16(halves, load_u16(p + 2 * stride), 2);
+  if (n > 3) halves = _mm_insert_epi16(halves, load_u16(p + 3 * stride), 3);
+  if (n > 4) halves = _mm_insert_epi16(halves, load_u16(p + 4 * stride), 4);
+  if (n > 5) halves = _mm_insert_epi16(halves, load_u16(p + 5 * stride), 5);
+  if (n > 6) halves = _mm_insert_epi16(halves, load_u16(p + 6 * stride), 6);
+  return halves;
+}
 // Half floats at p, p + stride, ...: n of them, zeros in the other lanes. Reads n * stride bytes;
 // with n = 8, stride must be at least 2.
 [[gnu::always_inline]] inline Float8 float8_gather_halves(const uint8_t* p, int stride, int n) {
-  if (n == 8) return _mm256_cvtph_ps(gather_eight_halves(p, stride));
-  uint16_t staged[8] = {};
-  for (int i = 0; i < n; ++i) staged[i] = load_u16(p + i * stride);
-  return _mm256_cvtph_ps(load_bytes16(reinterpret_cast<const uint8_t*>(staged)));
+  return _mm256_cvtph_ps(n == 8 ? gather_eight_halves(p, stride)
+                                : gather_some_halves(p, stride, n));
 }
 
 // One group of 32 inputs as int16 (linear_kernels.h).
