@@ -1,6 +1,7 @@
 #include "kernels/linear.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/check.h"
 #include "kernels/linear_kernels.h"
@@ -32,6 +33,7 @@ class LinearRun {
         scratch_.panels_.ensure(static_cast<size_t>(kernels_.scratch_bytes * pool_.num_threads()));
     int64_t num_tasks = 0;
     for (const LinearOutput& output : outputs_) num_tasks += tasks_of(output);
+    num_tasks_ = num_tasks;
     pool_.run(num_tasks,
               [this](int64_t task_idx, int thread_idx) { multiply(task_idx, thread_idx); });
   }
@@ -105,13 +107,26 @@ class LinearRun {
     });
   }
 
-  void multiply(int64_t task_idx, int thread_idx) const {
+  // The rows of an output that a task begins with.
+  struct TaskStart {
+    const LinearOutput* output;
+    int64_t first;
+  };
+  TaskStart start_of(int64_t task_idx) const {
     const LinearOutput* output = outputs_.data();
     while (task_idx >= tasks_of(*output)) {
       task_idx -= tasks_of(*output);
       ++output;
     }
-    const int64_t first = task_idx * outputs_per_task(*output);
+    return {output, task_idx * outputs_per_task(*output)};
+  }
+
+  void multiply(int64_t task_idx, int thread_idx) const {
+    const auto [output, first] = start_of(task_idx);
+    // Tasks are handed out in order, and about as fast to every thread.
+    const int64_t next_idx = task_idx + pool_.num_threads();
+    const std::optional<TaskStart> next =
+        next_idx < num_tasks_ ? std::optional(start_of(next_idx)) : std::nullopt;
     const LinearTask task{
         .dtype = output->weight.dtype,
         .weight = output->weight.row(first),
@@ -126,6 +141,8 @@ class LinearRun {
         .input_tiles = input_tiles_,
         .y = output->y + first,
         .y_stride = output->y_stride,
+        .next_weight = next ? next->output->weight.row(next->first) : nullptr,
+        .next_row_bytes = next ? next->output->weight.row_bytes() : 0,
         .scratch = panels_ + thread_idx * kernels_.scratch_bytes,
     };
     (phase_ == Phase::kPrompt ? kernels_.prompt : kernels_.generate)(task);
@@ -138,6 +155,7 @@ class LinearRun {
   ThreadPool& pool_;
   LinearScratch& scratch_;
   QuantizedRows quantized_{};
+  int64_t num_tasks_ = 0;
   uint16_t* input_tiles_ = nullptr;
   std::byte* panels_ = nullptr;
 };

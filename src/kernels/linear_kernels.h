@@ -46,6 +46,10 @@ struct LinearTask {
   const uint16_t* input_tiles;  // the same rows as tiles: read by prompt() given pack_tiles
   float* y;                     // y[row * y_stride + output], written
   int64_t y_stride;
+  // The weight rows of the task that this thread is likely to be given next, or null: generate()
+  // asks for the first of them ahead of time.
+  const std::byte* next_weight;
+  int64_t next_row_bytes;
   std::byte* scratch;  // scratch_bytes of this thread's own, 64-byte aligned
 };
 

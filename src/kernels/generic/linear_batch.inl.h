@@ -43,22 +43,28 @@ struct NextWeights {
   }
 };
 
-// What follows the block of columns at first_group: more columns of the same outputs, or the first
-// ones of the next outputs.
+// What follows the block of columns at first_group: more columns of the same outputs, the first
+// ones of the next outputs, or those of the next task.
 template <class Type>
 inline NextWeights next_weights(const BatchPart& part, int64_t first_group) {
   constexpr int64_t kBlockBytes = kBlockGroups / kSpanGroups * Type::kSpanBytes;
+  const auto least = [](int64_t a, int64_t b) { return a < b ? a : b; };
   const LinearTask& task = part.task;
-  const bool same_outputs = first_group + kBlockGroups < task.cols / kInputGroup;
-  const int64_t output = part.first_output + (same_outputs ? 0 : kPanelOutputs);
-  const int64_t offset =
-      same_outputs ? (first_group + kBlockGroups) / kSpanGroups * Type::kSpanBytes : 0;
-  const int64_t bytes_left = task.row_bytes - offset, outputs_left = task.num_outputs - output;
-  return {task.weight + output * task.row_bytes + offset, task.row_bytes,
-          bytes_left < kBlockBytes ? bytes_left : kBlockBytes,
-          outputs_left < 0               ? 0
-          : outputs_left < kPanelOutputs ? outputs_left
-                                         : kPanelOutputs};
+  const int64_t next_group = first_group + kBlockGroups;
+  const int64_t next_output = part.first_output + kPanelOutputs;
+  if (next_group < task.cols / kInputGroup) {
+    const int64_t offset = next_group / kSpanGroups * Type::kSpanBytes;
+    return {task.weight + part.first_output * task.row_bytes + offset, task.row_bytes,
+            least(task.row_bytes - offset, kBlockBytes),
+            least(task.num_outputs - part.first_output, kPanelOutputs)};
+  }
+  if (next_output < task.num_outputs) {
+    return {task.weight + next_output * task.row_bytes, task.row_bytes,
+            least(task.row_bytes, kBlockBytes),
+            least(task.num_outputs - next_output, kPanelOutputs)};
+  }
+  return {task.next_weight, task.next_row_bytes, least(task.next_row_bytes, kBlockBytes),
+          task.next_weight == nullptr ? 0 : kPanelOutputs};
 }
 
 // Adds the `groups` groups of the panel to the lanes of kRows rows from `row` on. A first span

@@ -17,7 +17,7 @@ constexpr int kBlockGroups = 4 * kSpanGroups;
 constexpr int kStepCodes = 2 * kPanelOutputs;
 constexpr int kGroupCodes = kInputGroup * kPanelOutputs;
 constexpr int kUnpackOutputs = 8;  // rows whose columns change places together
-static_assert(kPanelOutputs % kUnpackOutputs == 0);
+static_assert(kPanelOutputs % kUnpackOutputs == 0 && kSpanGroups == 8);
 
 struct WeightPanel {
   alignas(64) int16_t codes[kBlockGroups * kGroupCodes];
@@ -60,23 +60,23 @@ inline void unpack_groups(const uint8_t* const* spans, int n, int16_t* panel) {
   }
 }
 
-// Groups [first, first + n), n <= kSpanGroups, of all rows into the panel.
+// Groups [first, first + n), n <= kSpanGroups, of all rows into the panel; the scales of a span's
+// other groups become zeros.
 template <class Type>
 inline void unpack_span(const SpanRows& rows, int first, int n, WeightPanel& panel) {
   for (int output = 0; output < kPanelOutputs; output += kUnpackOutputs) {
     const uint8_t* spans[kUnpackOutputs];
+    alignas(32) float d[kUnpackOutputs][kMaxScales];
+    alignas(32) float m[kUnpackOutputs][kMaxScales];
     for (int i = 0; i < kUnpackOutputs; ++i) {
       spans[i] = rows.row(output + i);
-      alignas(32) float d[kMaxScales];
-      alignas(32) float m[kMaxScales];
-      Type::scales(spans[i], n, d, m);
-      for (int h = 0; h < kHalvesOf<Type>; ++h) {
-        for (int g = 0; g < n; ++g) {
-          const int at = ((first + g) * 2 + h) * kPanelOutputs + output + i;
-          panel.d[at] = d[h * kSpanGroups + g];
-          if constexpr (Type::kMinimums) panel.m[at] = m[h * kSpanGroups + g];
-        }
-      }
+      Type::scales(spans[i], n, d[i], m[i]);
+    }
+    for (int h = 0; h < kHalvesOf<Type>; ++h) {
+      const int at = (first * 2 + h) * kPanelOutputs + output;
+      float8_transpose(d[0] + h * kSpanGroups, kMaxScales, panel.d + at, 2 * kPanelOutputs);
+      if constexpr (Type::kMinimums)
+        float8_transpose(m[0] + h * kSpanGroups, kMaxScales, panel.m + at, 2 * kPanelOutputs);
     }
     unpack_groups<Type, 0>(spans, n, panel.codes + first * kGroupCodes + output * 2);
   }

@@ -171,6 +171,24 @@ inline Float8 float8_fma(Float8 a, Float8 b, Float8 c) {
 // Of whole numbers.
 inline Int8 int8_from(Float8 v) { return {vcvtq_s32_f32(v.low), vcvtq_s32_f32(v.high)}; }
 inline Float8 float8_from(Int8 v) { return {vcvtq_f32_s32(v.low), vcvtq_f32_s32(v.high)}; }
+// Eight rows of eight floats, row_stride apart, become columns.
+inline void float8_transpose(const float* rows, int row_stride, float* to, int to_stride) {
+  for (int first = 0; first < 8; first += 4) {
+    for (int col = 0; col < 8; col += 4) {
+      const float* at = rows + first * row_stride + col;
+      const float32x4_t a = vld1q_f32(at), b = vld1q_f32(at + row_stride);
+      const float32x4_t c = vld1q_f32(at + 2 * row_stride), d = vld1q_f32(at + 3 * row_stride);
+      const float32x4_t ab[2] = {vtrn1q_f32(a, b), vtrn2q_f32(a, b)};
+      const float32x4_t cd[2] = {vtrn1q_f32(c, d), vtrn2q_f32(c, d)};
+      float* column = to + col * to_stride + first;
+      for (int i = 0; i < 2; ++i) {
+        vst1q_f32(column + i * to_stride, vcombine_f32(vget_low_f32(ab[i]), vget_low_f32(cd[i])));
+        vst1q_f32(column + (i + 2) * to_stride,
+                  vcombine_f32(vget_high_f32(ab[i]), vget_high_f32(cd[i])));
+      }
+    }
+  }
+}
 inline float float8_sum(Float8 v) {
   const float32x4_t four = vaddq_f32(v.low, v.high);
   const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));

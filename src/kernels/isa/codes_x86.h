@@ -172,6 +172,30 @@ template <bool kSigned>
   return _mm256_fmadd_ps(a, b, c);
 }
 [[gnu::always_inline]] inline Float8 float8_from(Int8 v) { return _mm256_cvtepi32_ps(v); }
+// Eight rows of eight floats, row_stride apart, become columns.
+[[gnu::always_inline]] inline void float8_transpose(const float* rows, int row_stride, float* to,
+                                                    int to_stride) {
+  __m256 pairs[8], quads[8];
+#pragma GCC unroll 4
+  for (int i = 0; i < 8; i += 2) {
+    const __m256 a = float8_load(rows + i * row_stride);
+    const __m256 b = float8_load(rows + (i + 1) * row_stride);
+    pairs[i] = _mm256_unpacklo_ps(a, b);
+    pairs[i + 1] = _mm256_unpackhi_ps(a, b);
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 8; i += 4) {
+    quads[i] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0x44);
+    quads[i + 1] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0xee);
+    quads[i + 2] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0x44);
+    quads[i + 3] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0xee);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    float8_store(to + i * to_stride, _mm256_permute2f128_ps(quads[i], quads[4 + i], 0x20));
+    float8_store(to + (4 + i) * to_stride, _mm256_permute2f128_ps(quads[i], quads[4 + i], 0x31));
+  }
+}
 [[gnu::always_inline]] inline float float8_sum(Float8 v) {
   __m128 sum = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
   sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
