@@ -1,5 +1,6 @@
 #include "cli/bench_report.h"
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <cmath>
 #include <cstdio>
@@ -30,6 +31,7 @@ boost::json::object row_json(const BenchSetup& setup, const BenchRow& row) {
           {"n_prompt", row.prompt_tokens},
           {"n_gen", row.generated_tokens},
           {"n_depth", row.depth_tokens},
+          {"n_streams", row.num_streams},
           {"test_time", json_text(row.time)},
           {"avg_ns", mean(row.samples_ns)},
           {"stddev_ns", standard_deviation(row.samples_ns)},
@@ -68,13 +70,15 @@ std::string csv_line(const std::vector<std::string>& fields) {
 std::string BenchRow::name() const {
   std::string text = prompt_tokens > 0 ? "pp" + std::to_string(prompt_tokens)
                                        : "tg" + std::to_string(generated_tokens);
+  if (num_streams > 0) text += " x " + std::to_string(num_streams);
   if (depth_tokens > 0) text += " @ d" + std::to_string(depth_tokens);
   return text;
 }
 
 std::vector<double> BenchRow::tokens_per_second() const {
   std::vector<double> speeds;
-  const auto tokens = static_cast<double>(prompt_tokens + generated_tokens);
+  const auto tokens =
+      static_cast<double>((prompt_tokens + generated_tokens) * std::max<int64_t>(1, num_streams));
   for (const double ns : samples_ns) speeds.push_back(ns > 0 ? tokens * 1e9 / ns : 0);
   return speeds;
 }

@@ -27,11 +27,13 @@ struct BenchRow {
   int64_t prompt_tokens = 0;
   int64_t generated_tokens = 0;
   int64_t depth_tokens = 0;  // already in the cache
+  int64_t num_streams = 0;   // answers made side by side; 0 = one, alone in its engine
   std::string time = {};     // start, UTC
   std::vector<double> samples_ns = {};
 
-  // "pp512", "tg64", "pp512 @ d4096"
+  // "pp512", "tg64", "pp512 @ d4096", "tg64 x 16 @ d4096"
   std::string name() const;
+  // Of all streams together.
   std::vector<double> tokens_per_second() const;
 };
 

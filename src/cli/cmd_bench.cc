@@ -9,6 +9,7 @@
 #include <random>
 
 #include "base/memory_info.h"
+#include "cli/answer_batch.h"
 #include "cli/attention_flags.h"
 #include "cli/bench_report.h"
 #include "cli/commands.h"
@@ -27,24 +28,31 @@ struct BenchFlags {
   std::vector<int64_t> prompts = {512};
   std::vector<int64_t> answers = {64};
   std::vector<int64_t> depths = {0};
+  std::vector<int64_t> batches = {};
   int64_t repetitions = 5;
   std::string format = "md";
 };
 
 constexpr int64_t kMaxTokens = int64_t{1} << 30;
+constexpr int64_t kMaxStreams = 4096;
 constexpr const char* kBenchFooter =
     "Each prompt and answer length is measured at each depth, with random tokens, after a "
     "warm-up.\n"
-    "Tokenising is not counted. A length of 0 leaves the test out.\n\n"
+    "Tokenising is not counted. A length of 0 leaves the test out. With --batch, answers are made\n"
+    "by the engine that serves, so many side by side, each after a depth of its own; the speed is\n"
+    "that of all together.\n\n"
     "Examples:\n"
     "  winnow bench -m model.gguf -p 512,4096 -n 64\n"
-    "  winnow bench -m model.gguf -p 512 -n 0 -d 0,16384 -o json\n";
+    "  winnow bench -m model.gguf -p 512 -n 0 -d 0,16384 -o json\n"
+    "  winnow bench -m model.gguf -p 0 -n 64 -b 1,4,16\n";
 
 void add_flags(FlagSet& set, BenchFlags& flags, bool& quiet) {
   add_model_flag(set, flags.model);
   set.integers("-p,--prompt", flags.prompts, {0, kMaxTokens}, "prompt lengths [512]");
   set.integers("-n,--answer", flags.answers, {0, kMaxTokens}, "answer lengths [64]");
   set.integers("-d,--depth", flags.depths, {0, kMaxTokens}, "tokens already in the cache [0]");
+  set.integers("-b,--batch", flags.batches, {1, kMaxStreams},
+               "answers side by side [one, alone in its engine]");
   set.integer("-r,--repetitions", flags.repetitions, {1, 1000}, "runs of each test [5]");
   set.choice("-o,--output", flags.format, {"md", "json", "csv"}, "form of the table [md]");
   add_engine_flags(set, flags.model);
@@ -98,17 +106,20 @@ BenchSetup describe(const BenchFlags& flags, const LoadedModel& loaded) {
 // the cache.
 class Bench {
  public:
-  Bench(const LoadedModel& loaded, const std::optional<SparseRule>& attention)
-      : loaded_(loaded), attention_(attention) {}
+  Bench(const LoadedModel& loaded, const EngineOptions& options,
+        const std::optional<SparseRule>& attention)
+      : loaded_(loaded), options_(options), attention_(attention) {}
 
   // Time of `row`'s tokens in nanoseconds, `repetitions` times into `row`.
   Status measure(BenchRow& row, int64_t repetitions);
 
  private:
+  Status measure_streams(BenchRow& row, int64_t repetitions);
   Result<double> run_once(const BenchRow& row, Sequence& sequence);
   std::vector<TokenId> random_ids(int64_t count);
 
   const LoadedModel& loaded_;
+  EngineOptions options_;
   std::optional<SparseRule> attention_;
   std::mt19937_64 random_{1};
   std::vector<TokenId> depth_ids_;
@@ -139,7 +150,28 @@ Result<double> Bench::run_once(const BenchRow& row, Sequence& sequence) {
   return (is_answer ? generation.predicted_ms : generation.prompt_ms) * 1e6;
 }
 
+AnswerBatchShape batch_shape(const BenchRow& row) {
+  return {.num_streams = row.num_streams,
+          .prompt_tokens = row.depth_tokens + 1,
+          .num_steps = row.generated_tokens};
+}
+
+Status Bench::measure_streams(BenchRow& row, int64_t repetitions) {
+  const AnswerBatchShape shape = batch_shape(row);
+  TRY(const std::unique_ptr<AnswerBatch> batch,
+      AnswerBatch::create(loaded_.model, options_, shape, attention_));
+  row.time = utc_time();
+  for (int64_t i = -1; i < repetitions; ++i) {
+    std::vector<std::vector<TokenId>> prompts(static_cast<size_t>(row.num_streams));
+    for (std::vector<TokenId>& prompt : prompts) prompt = random_ids(shape.prompt_tokens);
+    TRY(const double ns, batch->run(std::move(prompts)));
+    if (i >= 0) row.samples_ns.push_back(ns);
+  }
+  return Ok{};
+}
+
 Status Bench::measure(BenchRow& row, int64_t repetitions) {
+  if (row.num_streams > 0) return measure_streams(row, repetitions);
   depth_ids_ = random_ids(row.depth_tokens);
   const std::unique_ptr<Sequence> sequence = loaded_.engine->new_sequence();
   row.time = utc_time();
@@ -156,7 +188,9 @@ Status Bench::measure(BenchRow& row, int64_t repetitions) {
 Status check_rows_fit(const std::vector<BenchRow>& rows, int64_t context_tokens) {
   for (const BenchRow& row : rows) {
     const int64_t first = row.generated_tokens > 0 ? 1 : 0;
-    const int64_t needed = row.depth_tokens + row.prompt_tokens + first + row.generated_tokens;
+    const int64_t needed =
+        row.num_streams > 0 ? AnswerBatch::context_tokens(batch_shape(row))
+                            : row.depth_tokens + row.prompt_tokens + first + row.generated_tokens;
     if (needed <= context_tokens) continue;
     return fail(ErrorCode::kContextExceeded, "%s: expected a context of %lld tokens, found %lld",
                 row.name().c_str(), static_cast<long long>(needed),
@@ -172,7 +206,13 @@ std::vector<BenchRow> planned_rows(const BenchFlags& flags) {
       if (prompt > 0) rows.push_back({.prompt_tokens = prompt, .depth_tokens = depth});
     }
     for (const int64_t answer : flags.answers) {
-      if (answer > 0) rows.push_back({.generated_tokens = answer, .depth_tokens = depth});
+      if (answer == 0) continue;
+      if (flags.batches.empty()) {
+        rows.push_back({.generated_tokens = answer, .depth_tokens = depth});
+      }
+      for (const int64_t streams : flags.batches) {
+        rows.push_back({.generated_tokens = answer, .depth_tokens = depth, .num_streams = streams});
+      }
     }
   }
   return rows;
@@ -197,7 +237,7 @@ Result<ExitCode> cmd_bench(Arguments args, Console& console) {
   TRY_STATUS(check_rows_fit(rows, loaded.engine->context_tokens()));
   BenchSetup setup = describe(flags, loaded);
   setup.attention = attention_name(attention);
-  Bench bench(loaded, attention);
+  Bench bench(loaded, engine_options(flags.model, loaded.kernels), attention);
   for (BenchRow& row : rows) {
     console.note(row.name() + " ...");
     TRY_STATUS(bench.measure(row, flags.repetitions));

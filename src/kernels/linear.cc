@@ -1,6 +1,7 @@
 #include "kernels/linear.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/check.h"
 #include "kernels/linear_kernels.h"
@@ -32,20 +33,22 @@ class LinearRun {
         scratch_.panels_.ensure(static_cast<size_t>(kernels_.scratch_bytes * pool_.num_threads()));
     int64_t num_tasks = 0;
     for (const LinearOutput& output : outputs_) num_tasks += tasks_of(output);
+    num_tasks_ = num_tasks;
     pool_.run(num_tasks,
               [this](int64_t task_idx, int thread_idx) { multiply(task_idx, thread_idx); });
   }
 
  private:
   // Weight bytes per generate task: long enough to stream, short enough to share out evenly.
-  static constexpr int64_t kGenerateTaskBytes = 64 * 1024;
+  static constexpr int64_t kGenerateTaskBytes = 32 * 1024;
   // Input elements per task that converts them; a smaller input is not worth waking a thread.
   static constexpr int64_t kConvertTaskElements = 32 * 1024;
 
   int64_t outputs_per_task(const LinearOutput& output) const {
-    if (phase_ == Phase::kPrompt) return kernels_.prompt_outputs;
-    const int64_t row_bytes = output.weight.row_bytes();
-    return std::max<int64_t>(8, kGenerateTaskBytes / std::max<int64_t>(1, row_bytes) / 8 * 8);
+    const int64_t panel = kernels_.panel_outputs;
+    if (phase_ == Phase::kPrompt) return panel;
+    const int64_t rows = kGenerateTaskBytes / std::max<int64_t>(1, output.weight.row_bytes());
+    return std::max(panel, rows / panel * panel);
   }
 
   int64_t tasks_of(const LinearOutput& output) const {
@@ -87,9 +90,9 @@ class LinearRun {
                   scratch_.half_sums_.ensure(elements / kHalfGroup)};
     for_rows(1, [this](int64_t begin, int64_t end) {
       kernels_.quantize(input_.x, input_.stride, input_.cols, begin, end, quantized_);
-      if (phase_ == Phase::kGenerate && kernels_.order_for_generate != nullptr) {
-        kernels_.order_for_generate(quantized_.codes + begin * input_.cols,
-                                    (end - begin) * input_.cols / kInputGroup);
+      if (kernels_.order_codes != nullptr) {
+        kernels_.order_codes(quantized_.codes + begin * input_.cols,
+                             (end - begin) * input_.cols / kInputGroup);
       }
     });
   }
@@ -104,13 +107,26 @@ class LinearRun {
     });
   }
 
-  void multiply(int64_t task_idx, int thread_idx) const {
+  // The rows of an output that a task begins with.
+  struct TaskStart {
+    const LinearOutput* output;
+    int64_t first;
+  };
+  TaskStart start_of(int64_t task_idx) const {
     const LinearOutput* output = outputs_.data();
     while (task_idx >= tasks_of(*output)) {
       task_idx -= tasks_of(*output);
       ++output;
     }
-    const int64_t first = task_idx * outputs_per_task(*output);
+    return {output, task_idx * outputs_per_task(*output)};
+  }
+
+  void multiply(int64_t task_idx, int thread_idx) const {
+    const auto [output, first] = start_of(task_idx);
+    // Tasks are handed out in order, and about as fast to every thread.
+    const int64_t next_idx = task_idx + pool_.num_threads();
+    const std::optional<TaskStart> next =
+        next_idx < num_tasks_ ? std::optional(start_of(next_idx)) : std::nullopt;
     const LinearTask task{
         .dtype = output->weight.dtype,
         .weight = output->weight.row(first),
@@ -125,6 +141,8 @@ class LinearRun {
         .input_tiles = input_tiles_,
         .y = output->y + first,
         .y_stride = output->y_stride,
+        .next_weight = next ? next->output->weight.row(next->first) : nullptr,
+        .next_row_bytes = next ? next->output->weight.row_bytes() : 0,
         .scratch = panels_ + thread_idx * kernels_.scratch_bytes,
     };
     (phase_ == Phase::kPrompt ? kernels_.prompt : kernels_.generate)(task);
@@ -137,6 +155,7 @@ class LinearRun {
   ThreadPool& pool_;
   LinearScratch& scratch_;
   QuantizedRows quantized_{};
+  int64_t num_tasks_ = 0;
   uint16_t* input_tiles_ = nullptr;
   std::byte* panels_ = nullptr;
 };

@@ -21,7 +21,8 @@ struct QuantizedRows {
   int16_t* codes;    // [rows][cols]
   float* scales;     // [rows][cols / kInputGroup]
   float* sums;       // [rows][cols / kInputGroup], sum of the group's codes, exact
-  float* half_sums;  // [rows][cols / kHalfGroup], sum of the half group's codes, exact
+  float* half_sums;  // [rows][2][cols / kInputGroup], the same of the groups' first halves, then
+                     // of their second halves
 };
 
 // Input rows as bf16, rounded to nearest even, for matrix units that take tiles: [row / 16]
@@ -45,6 +46,10 @@ struct LinearTask {
   const uint16_t* input_tiles;  // the same rows as tiles: read by prompt() given pack_tiles
   float* y;                     // y[row * y_stride + output], written
   int64_t y_stride;
+  // The weight rows of the task that this thread is likely to be given next, or null: generate()
+  // asks for the first of them ahead of time.
+  const std::byte* next_weight;
+  int64_t next_row_bytes;
   std::byte* scratch;  // scratch_bytes of this thread's own, 64-byte aligned
 };
 
@@ -57,15 +62,15 @@ struct LinearKernels {
   void (*pack_tiles)(const float* x, int64_t x_stride, int64_t cols, int64_t row_begin,
                      int64_t row_end, uint16_t* tiles);
   // Prompt tokens: unpacks the weight rows once, then multiplies all input rows. num_outputs <=
-  // prompt_outputs.
+  // panel_outputs.
   void (*prompt)(const LinearTask& task);
-  // Puts the codes of num_groups groups, one after the other, into the order in which generate()
-  // reads them; null if that is the order of columns.
-  void (*order_for_generate)(int16_t* codes, int64_t num_groups);
-  // Generated tokens: reads the weight rows once, as stored. The input's codes have passed
-  // order_for_generate().
+  // Generated tokens: reads the weight rows once, as stored. Any num_outputs; multiples of
+  // panel_outputs waste nothing.
   void (*generate)(const LinearTask& task);
-  int64_t prompt_outputs;
+  // Puts the codes of num_groups groups, one after the other, into the order in which prompt() and
+  // generate() read them; null if that is the order of columns.
+  void (*order_codes)(int16_t* codes, int64_t num_groups);
+  int64_t panel_outputs;  // weight rows that are unpacked together
   int64_t scratch_bytes;
 };
 

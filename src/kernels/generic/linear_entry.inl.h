@@ -1,6 +1,7 @@
 // The entries of LinearKernels, made of the generic algorithms and one level's vocabulary.
 #pragma once
 
+#include "kernels/generic/linear_batch.inl.h"
 #include "kernels/generic/linear_generate.inl.h"
 #include "kernels/generic/linear_plain.inl.h"
 #include "kernels/generic/linear_prompt.inl.h"
@@ -22,6 +23,19 @@ inline void prompt_entry(const LinearTask& task) {
   }
 }
 
+// From this many rows on a weight row is unpacked once for all.
+constexpr int64_t kBatchFrom = 3;
+
+struct GenerateQuantized {
+  const LinearTask& task;
+  template <class Type>
+  void run() const {
+    if (task.num_rows >= kBatchFrom) return generate_batch<Type>(task);
+    if (task.num_rows == 2) return generate_rows<Type, 2>(task, 0);
+    generate_rows<Type, 1>(task, 0);
+  }
+};
+
 inline void generate_entry(const LinearTask& task) {
   switch (task.dtype) {
     case DType::kF32:
@@ -35,16 +49,20 @@ inline void generate_entry(const LinearTask& task) {
   }
 }
 
-constexpr int64_t kScratchBytes = sizeof(PromptPanel) > sizeof(PlainPanel) ? sizeof(PromptPanel)
-                                                                           : sizeof(PlainPanel);
+inline void order_codes(int16_t* codes, int64_t num_groups) {
+  for (int64_t group = 0; group < num_groups; ++group) split_even_odd(codes + group * kInputGroup);
+}
+
+constexpr int64_t kLinearScratchBytes = sizeof(BatchPanel);
+static_assert(sizeof(BatchPanel) >= sizeof(PlainPanel));
 
 constexpr LinearKernels kKernels{.quantize = quantize_rows,
                                  .pack_tiles = nullptr,
                                  .prompt = prompt_entry,
-                                 .order_for_generate = kSplitsEvenOdd ? order_codes : nullptr,
                                  .generate = generate_entry,
-                                 .prompt_outputs = kPanelOutputs,
-                                 .scratch_bytes = kScratchBytes};
+                                 .order_codes = kSplitsEvenOdd ? order_codes : nullptr,
+                                 .panel_outputs = kPanelOutputs,
+                                 .scratch_bytes = kLinearScratchBytes};
 
 }  // namespace
 }  // namespace winnow

@@ -1,9 +1,9 @@
-// Generated tokens: every weight row is read once, as stored, and multiplied with all input rows.
+// Generated tokens of one or two sequences: every weight row is read once, as stored.
 //
-// A row's sum runs in eight lanes along the columns (four for either half of a group), even and odd
-// groups apart, and the terms of the minimums in a vector of their own; the lanes are added at the
-// end. The number of rows handled together changes none of it. Needs generic/weight_codes.inl.h and
-// the vocabulary of isa/codes_*.h.
+// A row's sum runs in eight lanes, group g in lane g % 8, from the first to the last: scale * sum
+// over halves of (d * dot + m * sum of codes), where dot is an exact integer. The lanes are added
+// at the end. generic/linear_batch.inl.h does the same for many rows, number for number. Needs
+// generic/weight_codes.inl.h and the vocabulary of isa/codes_*.h.
 #pragma once
 
 #include "kernels/generic/weight_codes.inl.h"
@@ -11,8 +11,8 @@
 namespace winnow {
 namespace {
 
-// Sums of R input rows against one weight row. Everything is inlined into the loop over spans,
-// where the number of groups is a constant: only then do the sums stay in registers.
+constexpr int kPrefetchBytes = 2048;
+// Products of R input rows with weight rows.
 template <class Type, int R>
 class GenerateTile {
  public:
@@ -27,85 +27,98 @@ class GenerateTile {
   }
 
   [[gnu::always_inline]] inline void multiply(const uint8_t* weight, float* out) const {
-    Sums sums;
-    for (int r = 0; r < R; ++r) sums.even[r] = sums.odd[r] = sums.minimum[r] = float8_zero();
+    Float8 sums[R];
+    for (int r = 0; r < R; ++r) sums[r] = float8_zero();
     int64_t group = 0;
     for (; group + kSpanGroups <= groups_; group += kSpanGroups) {
-      add_span(weight, group, kSpanGroups, sums);
+      for (int at = 0; at < Type::kSpanBytes; at += 64)
+        __builtin_prefetch(weight + kPrefetchBytes + at);
+      add_span<kSpanGroups>(weight, group, sums);
       weight += Type::kSpanBytes;
     }
-    if (group < groups_) add_span(weight, group, static_cast<int>(groups_ - group), sums);
-    for (int r = 0; r < R; ++r) {
-      out[r] = float8_sum(float8_add(sums.even[r], sums.odd[r]));
-      if constexpr (Type::kMinimums) out[r] += float8_sum(sums.minimum[r]);
-      if constexpr (Type::kZero != 0)
-        out[r] -= static_cast<float>(Type::kZero) * float8_sum(sums.minimum[r]);
-    }
+    if constexpr (Type::kPartSpans) add_part<kSpanGroups - 1>(weight, group, sums);
+    for (int r = 0; r < R; ++r) out[r] = float8_sum(sums[r]);
   }
 
  private:
   static constexpr bool kSigned = Type::kBits == 8;
-  static constexpr bool kHasSums = Type::kMinimums || Type::kZero != 0;
 
-  struct Sums {
-    Float8 even[R];  // of even groups
-    Float8 odd[R];
-    Float8 minimum[R];
-  };
+  // The groups after the last whole span: n of them, or fewer.
+  template <int n>
+  [[gnu::always_inline]] inline void add_part(const uint8_t* span, int64_t group,
+                                              Float8 (&sums)[R]) const {
+    if constexpr (n > 0) {
+      if (groups_ - group == n) return add_span<n>(span, group, sums);
+      add_part<n - 1>(span, group, sums);
+    }
+  }
 
-  // The first n groups of the span at `group`.
-  [[gnu::always_inline]] inline void add_span(const uint8_t* span, int64_t group, int n,
-                                              Sums& sums) const {
+  // The n groups of the span at `group`.
+  template <int n>
+  [[gnu::always_inline]] inline void add_span(const uint8_t* span, int64_t group,
+                                              Float8 (&sums)[R]) const {
     alignas(32) float d[kMaxScales];
     alignas(32) float m[kMaxScales];
-    alignas(32) float products[R][kMaxScales];
     Type::scales(span, n, d, m);
-#pragma GCC unroll 4
+    Int8 first[R], last[R];
+    four_dots<0, n>(span, group, first);
+    four_dots<4, n>(span, group, last);
+#pragma GCC unroll 2
     for (int r = 0; r < R; ++r) {
-      const float* from = scales_[r] + group;
-      const Float8 scale = n == kSpanGroups ? float8_load(from) : float8_load_some(from, n);
+      const Int8 low = int8_low_halves(first[r], last[r]);
+      const Int8 high = int8_high_halves(first[r], last[r]);
+      Float8 total;
       if constexpr (Type::kHalves) {
-        const float* half_sums = sums_[r] + group * 2;
-        add_scales(float8_twice_low(scale), d, m, half_sums, kSpanGroups, products[r],
-                   sums.minimum[r]);
-        add_scales(float8_twice_high(scale), d + 8, m + 8, half_sums + 8, kSpanGroups,
-                   products[r] + 8, sums.minimum[r]);
+        total = add_dots<n, 0>(low, d, m, sums_[r] + group, float8_zero());
+        total = add_dots<n, 8>(high, d, m, sums_[r] + groups_ + group, total);
       } else {
-        add_scales(scale, d, m, sums_[r] + group, n, products[r], sums.minimum[r]);
+        total = add_dots<n, 0>(int8_add(low, high), d, m, sums_[r] + group, float8_zero());
       }
-    }
-    add_groups<0>(span, group, n, products, sums);
-  }
-
-  // Leaves weight scale * input scale in `products` and adds the terms of the minimums.
-  [[gnu::always_inline]] static inline void add_scales(Float8 scale, const float* d, const float* m,
-                                                       const float* code_sums, int n,
-                                                       float* products, Float8& minimum) {
-    const Float8 product = float8_mul(float8_load(d), scale);
-    float8_store(products, product);
-    if constexpr (kHasSums) {
-      const Float8 factor = Type::kMinimums ? float8_mul(float8_load(m), scale) : product;
-      const Float8 sum = n == kSpanGroups ? float8_load(code_sums) : float8_load_some(code_sums, n);
-      minimum = float8_fma(factor, sum, minimum);
+      sums[r] = float8_fma(load<n>(scales_[r] + group), total, sums[r]);
     }
   }
 
-  template <int g>
-  [[gnu::always_inline]] inline void add_groups(const uint8_t* span, int64_t group, int n,
-                                                const float (&products)[R][kMaxScales],
-                                                Sums& sums) const {
-    if constexpr (g < kSpanGroups) {
-      if (g >= n) return;
-      const auto codes = Type::template codes<g>(span);
-#pragma GCC unroll 4
-      for (int r = 0; r < R; ++r) {
-        const Int8 dot = dot_group<kSigned>(codes, codes_[r] + (group + g) * kInputGroup);
-        const Float8 scale = Type::kHalves ? float8_broadcast_pair(products[r] + 2 * g)
-                                           : float8_broadcast(products[r] + g);
-        Float8& sum = g % 2 == 0 ? sums.even[r] : sums.odd[r];
-        sum = float8_fma(float8_from(dot), scale, sum);
-      }
-      add_groups<g + 1>(span, group, n, products, sums);
+  template <int n>
+  [[gnu::always_inline]] static inline Float8 load(const float* p) {
+    return n == kSpanGroups ? float8_load(p) : float8_load_some(p, n);
+  }
+
+  // d * (dot - kZero * sum) + m * sum, of one group to a lane.
+  template <int n, int kFirst>
+  [[gnu::always_inline]] static inline Float8 add_dots(Int8 dots, const float* d, const float* m,
+                                                       const float* code_sums, Float8 total) {
+    if constexpr (Type::kZero != 0)
+      dots = int8_less(dots, Type::kZero, int8_from(load<n>(code_sums)));
+    const Float8 dot = float8_from(dots), scale = float8_load(d + kFirst);
+    total = kFirst == 0 ? float8_mul(scale, dot) : float8_fma(scale, dot, total);
+    if constexpr (Type::kMinimums)
+      total = float8_fma(float8_load(m + kFirst), load<n>(code_sums), total);
+    return total;
+  }
+
+  // Of groups [g, g + 4), as far as the span has them: the products of their first halves in lanes
+  // 0 to 3, of their second halves in lanes 4 to 7.
+  template <int g, int n>
+  [[gnu::always_inline]] inline void four_dots(const uint8_t* span, int64_t group,
+                                               Int8 (&joined)[R]) const {
+    Int8 a[R], b[R], c[R], e[R];
+    dots_of<g, n>(span, group, a);
+    dots_of<g + 1, n>(span, group, b);
+    dots_of<g + 2, n>(span, group, c);
+    dots_of<g + 3, n>(span, group, e);
+#pragma GCC unroll 2
+    for (int r = 0; r < R; ++r) joined[r] = int8_join(a[r], b[r], c[r], e[r]);
+  }
+  template <int g, int n>
+  [[gnu::always_inline]] inline void dots_of(const uint8_t* span, int64_t group,
+                                             Int8 (&dots)[R]) const {
+    if constexpr (g < n) {
+      const Codes32 codes = Type::template codes<g>(span);
+#pragma GCC unroll 2
+      for (int r = 0; r < R; ++r)
+        dots[r] = dot_group<kSigned>(codes, codes_[r] + (group + g) * kInputGroup);
+    } else {
+      for (int r = 0; r < R; ++r) dots[r] = int8_zero();
     }
   }
 
@@ -116,32 +129,14 @@ class GenerateTile {
 };
 
 template <class Type, int R>
-inline void generate_rows(const LinearTask& task, int64_t output, int64_t first_row) {
-  float out[R];
-  GenerateTile<Type, R> tile(task, first_row);
-  tile.multiply(reinterpret_cast<const uint8_t*>(task.weight + output * task.row_bytes), out);
-  const float bias = task.bias == nullptr ? 0.0f : task.bias[output];
-  for (int r = 0; r < R; ++r) task.y[(first_row + r) * task.y_stride + output] = out[r] + bias;
-}
-
-struct GenerateQuantized {
-  const LinearTask& task;
-  template <class Type>
-  void run() const {
-    for (int64_t output = 0; output < task.num_outputs; ++output) {
-      int64_t row = 0;
-      for (; row + 4 <= task.num_rows; row += 4) generate_rows<Type, 4>(task, output, row);
-      if (row + 2 <= task.num_rows) {
-        generate_rows<Type, 2>(task, output, row);
-        row += 2;
-      }
-      if (row < task.num_rows) generate_rows<Type, 1>(task, output, row);
-    }
+inline void generate_rows(const LinearTask& task, int64_t first_row) {
+  const GenerateTile<Type, R> tile(task, first_row);
+  for (int64_t output = 0; output < task.num_outputs; ++output) {
+    float out[R];
+    tile.multiply(reinterpret_cast<const uint8_t*>(task.weight + output * task.row_bytes), out);
+    const float bias = task.bias == nullptr ? 0.0f : task.bias[output];
+    for (int r = 0; r < R; ++r) task.y[(first_row + r) * task.y_stride + output] = out[r] + bias;
   }
-};
-
-inline void order_codes(int16_t* codes, int64_t num_groups) {
-  for (int64_t group = 0; group < num_groups; ++group) split_even_odd(codes + group * kInputGroup);
 }
 
 }  // namespace

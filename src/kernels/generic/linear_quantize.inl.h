@@ -8,12 +8,13 @@ inline void quantize_rows(const float* x, int64_t x_stride, int64_t cols, int64_
                           int64_t row_end, const QuantizedRows& out) {
   for (int64_t row = row_begin; row < row_end; ++row) {
     for (int64_t col = 0; col < cols; col += kInputGroup) {
-      const int64_t group_idx = (row * cols + col) / kInputGroup;
+      const int64_t groups = cols / kInputGroup, group_idx = row * groups + col / kInputGroup;
       const InputGroup group =
           quantize_input_group(x + row * x_stride + col, out.codes + row * cols + col);
       out.scales[group_idx] = group.scale;
-      out.half_sums[group_idx * 2] = static_cast<float>(group.sum_low);
-      out.half_sums[group_idx * 2 + 1] = static_cast<float>(group.sum_high);
+      float* half_sums = out.half_sums + group_idx + row * groups;
+      half_sums[0] = static_cast<float>(group.sum_low);
+      half_sums[groups] = static_cast<float>(group.sum_high);
       out.sums[group_idx] = static_cast<float>(group.sum_low + group.sum_high);
     }
   }

@@ -4,8 +4,10 @@
 //   kBits      codes lie in [0, 1 << kBits); with 8 bits they are signed, in [-128, 127]
 //   kHalves    the scale changes every 16 columns, not every 32
 //   kMinimums  w = d * code + m with an m of its own per group; otherwise w = d * (code - kZero)
+//   kPartSpans rows may end within a span
 //   codes<g>   the 32 codes of group g of a span
-//   scales     d (and m) of the first n groups of a span, zeros for the others
+//   scales     d (and m) of the first n groups of a span, zeros for the others; with kHalves those
+//              of all groups' first halves, then those of their second halves
 // Needs the codes_* and float8_* vocabulary of isa/codes_*.h.
 #pragma once
 
@@ -33,6 +35,7 @@ constexpr uint64_t kEachByte = 0x0101010101010101ULL;
 template <int kBytes, bool kWithMinimum>
 struct SmallGroupScales {
   static constexpr int kSpanBytes = kSpanGroups * kBytes;
+  static constexpr bool kPartSpans = true;
   static constexpr bool kHalves = false;
   static constexpr bool kMinimums = kWithMinimum;
   [[gnu::always_inline]] static void scales(const uint8_t* span, int n, float* d, float* m) {
@@ -91,6 +94,7 @@ struct TypeIQ4_NL : SmallGroupScales<18, false> {
 
 struct TypeMXFP4 {
   static constexpr int kSpanBytes = kSpanGroups * 17;
+  static constexpr bool kPartSpans = true;
   static constexpr int kBits = 5, kZero = 12;
   static constexpr bool kHalves = false, kMinimums = false;
   template <int g>
@@ -112,6 +116,7 @@ struct TypeMXFP4 {
 
 // Q4_K and Q5_K: 8 scales and 8 minimums of 6 bits in 12 bytes, after half floats d and dmin.
 struct SixBitScales {
+  static constexpr bool kPartSpans = false;
   static constexpr int kZero = 0;
   static constexpr bool kHalves = false, kMinimums = true;
   [[gnu::always_inline]] static void scales(const uint8_t* span, int /*n*/, float* d, float* m) {
@@ -144,6 +149,7 @@ struct TypeQ5_K : SixBitScales {
 };
 
 struct TypeQ6_K {
+  static constexpr bool kPartSpans = false;
   static constexpr int kSpanBytes = 210, kBits = 6, kZero = 32;
   static constexpr bool kHalves = true, kMinimums = false;
   template <int g>
@@ -156,12 +162,14 @@ struct TypeQ6_K {
   [[gnu::always_inline]] static void scales(const uint8_t* span, int /*n*/, float* d,
                                             float* /*m*/) {
     const Float8 unit = float8_set(float_from_half(span + 208));
-    float8_store(d, float8_mul(unit, float8_from_signed_bytes(load_u64(span + 192))));
-    float8_store(d + 8, float8_mul(unit, float8_from_signed_bytes(load_u64(span + 200))));
+    const SplitBytes scale = split_bytes(load_u64(span + 192), load_u64(span + 200));
+    float8_store(d, float8_mul(unit, float8_from_signed_bytes(scale.even)));
+    float8_store(d + 8, float8_mul(unit, float8_from_signed_bytes(scale.odd)));
   }
 };
 
 struct TypeQ2_K {
+  static constexpr bool kPartSpans = false;
   static constexpr int kSpanBytes = 84, kBits = 2, kZero = 0;
   static constexpr bool kHalves = true, kMinimums = true;
   template <int g>
@@ -171,16 +179,18 @@ struct TypeQ2_K {
   [[gnu::always_inline]] static void scales(const uint8_t* span, int /*n*/, float* d, float* m) {
     const Float8 unit = float8_set(float_from_half(span + 80));
     const Float8 minimum_unit = float8_set(-float_from_half(span + 82));
-    for (int i = 0; i < 16; i += 8) {
-      const uint64_t packed = load_u64(span + i);
-      float8_store(d + i, float8_mul(unit, float8_from_unsigned_bytes(packed & kEachByte * 15)));
-      float8_store(m + i, float8_mul(minimum_unit,
-                                     float8_from_unsigned_bytes(packed >> 4 & kEachByte * 15)));
+    const SplitBytes packed = split_bytes(load_u64(span), load_u64(span + 8));
+    for (int h = 0; h < 2; ++h) {
+      const uint64_t bytes = h == 0 ? packed.even : packed.odd;
+      float8_store(d + 8 * h, float8_mul(unit, float8_from_unsigned_bytes(bytes & kEachByte * 15)));
+      float8_store(m + 8 * h, float8_mul(minimum_unit,
+                                         float8_from_unsigned_bytes(bytes >> 4 & kEachByte * 15)));
     }
   }
 };
 
 struct TypeQ3_K {
+  static constexpr bool kPartSpans = false;
   static constexpr int kSpanBytes = 110, kBits = 3, kZero = 4;
   static constexpr bool kHalves = true, kMinimums = false;
   template <int g>
@@ -204,12 +214,15 @@ struct TypeQ3_K {
         (nibbles >> 4 & kEachByte * 15) | join_u32(high >> 4 & kLow2, high >> 6 & kLow2) << 4;
     const Float8 unit = float8_set(float_from_half(span + 108));
     const Float8 offset = float8_set(-32.0f);
-    float8_store(d, float8_mul(unit, float8_add(float8_from_unsigned_bytes(first), offset)));
-    float8_store(d + 8, float8_mul(unit, float8_add(float8_from_unsigned_bytes(second), offset)));
+    const SplitBytes scale = split_bytes(first, second);
+    float8_store(d, float8_mul(unit, float8_add(float8_from_unsigned_bytes(scale.even), offset)));
+    float8_store(d + 8,
+                 float8_mul(unit, float8_add(float8_from_unsigned_bytes(scale.odd), offset)));
   }
 };
 
 struct TypeIQ4_XS {
+  static constexpr bool kPartSpans = false;
   static constexpr int kSpanBytes = 136, kBits = 8, kZero = 0;
   static constexpr bool kHalves = false, kMinimums = false;
   template <int g>

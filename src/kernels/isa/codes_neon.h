@@ -87,6 +87,38 @@ inline Int8 dot_group(Codes32 codes, const int16_t* input) {
 // The columns stay in order.
 constexpr bool kSplitsEvenOdd = false;
 inline void split_even_odd(int16_t* /*group*/) {}
+// The same columns of eight outputs: bytes become 16-bit numbers less kZero, and `panel` gets
+// [16 steps][eight outputs][2 columns], steps step_stride numbers apart.
+template <bool kSigned, int kZero>
+inline void store_four_outputs(const uint8x16_t (&codes)[4], int16_t* panel, int step_stride) {
+  const uint32x4_t a = vreinterpretq_u32_u8(codes[0]), b = vreinterpretq_u32_u8(codes[1]);
+  const uint32x4_t c = vreinterpretq_u32_u8(codes[2]), d = vreinterpretq_u32_u8(codes[3]);
+  const uint64x2_t ab[2] = {vreinterpretq_u64_u32(vtrn1q_u32(a, b)),
+                            vreinterpretq_u64_u32(vtrn2q_u32(a, b))};
+  const uint64x2_t cd[2] = {vreinterpretq_u64_u32(vtrn1q_u32(c, d)),
+                            vreinterpretq_u64_u32(vtrn2q_u32(c, d))};
+  // Four columns of each output: 0 to 3, 4 to 7, ...
+  const uint64x2_t quads[4] = {vtrn1q_u64(ab[0], cd[0]), vtrn1q_u64(ab[1], cd[1]),
+                               vtrn2q_u64(ab[0], cd[0]), vtrn2q_u64(ab[1], cd[1])};
+  const int16x8_t zeros = vdupq_n_s16(kZero);
+  for (int i = 0; i < 4; ++i) {
+    const uint16x8_t columns = vreinterpretq_u16_u64(quads[i]);
+    const uint8x8_t first = vget_low_u8(vreinterpretq_u8_u16(vuzp1q_u16(columns, columns)));
+    const uint8x8_t second = vget_low_u8(vreinterpretq_u8_u16(vuzp2q_u16(columns, columns)));
+    vst1q_s16(panel + 2 * i * step_stride, vsubq_s16(widen<kSigned>(first), zeros));
+    vst1q_s16(panel + (2 * i + 1) * step_stride, vsubq_s16(widen<kSigned>(second), zeros));
+  }
+}
+template <bool kSigned, int kZero>
+inline void store_eight_outputs(const Codes32 (&codes)[8], int16_t* panel, int step_stride) {
+  for (int first = 0; first < 8; first += 4) {
+    const Codes32* at = codes + first;
+    const uint8x16_t low[4] = {at[0].low, at[1].low, at[2].low, at[3].low};
+    const uint8x16_t high[4] = {at[0].high, at[1].high, at[2].high, at[3].high};
+    store_four_outputs<kSigned, kZero>(low, panel + 2 * first, step_stride);
+    store_four_outputs<kSigned, kZero>(high, panel + 2 * first + 8 * step_stride, step_stride);
+  }
+}
 // The codes widened to 16 bits, less `zero`.
 template <bool kSigned>
 inline void codes_store_wide(int16_t* p, Codes32 codes, int zero) {
@@ -95,6 +127,23 @@ inline void codes_store_wide(int16_t* p, Codes32 codes, int zero) {
   vst1q_s16(p + 8, vsubq_s16(widen<kSigned>(vget_high_u8(codes.low)), zeros));
   vst1q_s16(p + 16, vsubq_s16(widen<kSigned>(vget_low_u8(codes.high)), zeros));
   vst1q_s16(p + 24, vsubq_s16(widen<kSigned>(vget_high_u8(codes.high)), zeros));
+}
+
+// Lanes 0 to 3: the sums of lanes 0 to 3 of a, b, c and d; lanes 4 to 7: of their lanes 4 to 7.
+inline Int8 int8_join(Int8 a, Int8 b, Int8 c, Int8 d) {
+  return {vpaddq_s32(vpaddq_s32(a.low, b.low), vpaddq_s32(c.low, d.low)),
+          vpaddq_s32(vpaddq_s32(a.high, b.high), vpaddq_s32(c.high, d.high))};
+}
+// Lanes 0 to 3 of a, then of b.
+inline Int8 int8_low_halves(Int8 a, Int8 b) { return {a.low, b.low}; }
+inline Int8 int8_high_halves(Int8 a, Int8 b) { return {a.high, b.high}; }
+inline Int8 int8_zero() { return {vdupq_n_s32(0), vdupq_n_s32(0)}; }
+inline Int8 int8_add(Int8 a, Int8 b) {
+  return {vaddq_s32(a.low, b.low), vaddq_s32(a.high, b.high)};
+}
+// a - factor * b.
+inline Int8 int8_less(Int8 a, int factor, Int8 b) {
+  return {vmlsq_n_s32(a.low, b.low, factor), vmlsq_n_s32(a.high, b.high, factor)};
 }
 
 inline Float8 float8_set(float value) { return {vdupq_n_f32(value), vdupq_n_f32(value)}; }
@@ -119,18 +168,26 @@ inline Float8 float8_mul(Float8 a, Float8 b) {
 inline Float8 float8_fma(Float8 a, Float8 b, Float8 c) {
   return {vfmaq_f32(c.low, a.low, b.low), vfmaq_f32(c.high, a.high, b.high)};
 }
+// Of whole numbers.
+inline Int8 int8_from(Float8 v) { return {vcvtq_s32_f32(v.low), vcvtq_s32_f32(v.high)}; }
 inline Float8 float8_from(Int8 v) { return {vcvtq_f32_s32(v.low), vcvtq_f32_s32(v.high)}; }
-inline Float8 float8_broadcast(const float* p) { return float8_set(*p); }
-// p[0] in the first four lanes, p[1] in the last four.
-inline Float8 float8_broadcast_pair(const float* p) {
-  return {vdupq_n_f32(p[0]), vdupq_n_f32(p[1])};
-}
-inline Float8 float8_twice_high(Float8 v) {
-  return {vzip1q_f32(v.high, v.high), vzip2q_f32(v.high, v.high)};
-}
-// Every lane twice: the first or the last four lanes.
-inline Float8 float8_twice_low(Float8 v) {
-  return {vzip1q_f32(v.low, v.low), vzip2q_f32(v.low, v.low)};
+// Eight rows of eight floats, row_stride apart, become columns.
+inline void float8_transpose(const float* rows, int row_stride, float* to, int to_stride) {
+  for (int first = 0; first < 8; first += 4) {
+    for (int col = 0; col < 8; col += 4) {
+      const float* at = rows + first * row_stride + col;
+      const float32x4_t a = vld1q_f32(at), b = vld1q_f32(at + row_stride);
+      const float32x4_t c = vld1q_f32(at + 2 * row_stride), d = vld1q_f32(at + 3 * row_stride);
+      const float32x4_t ab[2] = {vtrn1q_f32(a, b), vtrn2q_f32(a, b)};
+      const float32x4_t cd[2] = {vtrn1q_f32(c, d), vtrn2q_f32(c, d)};
+      float* column = to + col * to_stride + first;
+      for (int i = 0; i < 2; ++i) {
+        vst1q_f32(column + i * to_stride, vcombine_f32(vget_low_f32(ab[i]), vget_low_f32(cd[i])));
+        vst1q_f32(column + (i + 2) * to_stride,
+                  vcombine_f32(vget_high_f32(ab[i]), vget_high_f32(cd[i])));
+      }
+    }
+  }
 }
 inline float float8_sum(Float8 v) {
   const float32x4_t four = vaddq_f32(v.low, v.high);
@@ -146,6 +203,16 @@ inline Float8 float8_from_signed_bytes(uint64_t bytes) {
   const int16x8_t wide = vmovl_s8(vcreate_s8(bytes));
   return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(wide))),
           vcvtq_f32_s32(vmovl_s16(vget_high_s16(wide)))};
+}
+
+// Sixteen bytes, `low` first: those at even and those at odd places.
+struct SplitBytes {
+  uint64_t even, odd;
+};
+inline SplitBytes split_bytes(uint64_t low, uint64_t high) {
+  const uint8x8_t a = vcreate_u8(low), b = vcreate_u8(high);
+  return {vget_lane_u64(vreinterpret_u64_u8(vuzp1_u8(a, b)), 0),
+          vget_lane_u64(vreinterpret_u64_u8(vuzp2_u8(a, b)), 0)};
 }
 
 inline Float8 float8_from_half_bits(uint16x8_t bits) {

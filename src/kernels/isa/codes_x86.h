@@ -87,6 +87,39 @@ template <bool kSigned>
   return _mm256_add_epi32(_mm256_madd_epi16(even, _mm256_loadu_si256(columns)),
                           _mm256_madd_epi16(odd, _mm256_loadu_si256(columns + 1)));
 }
+// The same columns of eight outputs: bytes become 16-bit numbers less kZero, and `panel` gets
+// [16 steps][eight outputs][2 columns], steps step_stride numbers apart, with the columns in the
+// order of split_even_odd().
+template <bool kSigned, int kZero>
+[[gnu::always_inline]] inline void store_eight_outputs(const Codes32 (&codes)[8], int16_t* panel,
+                                                       int step_stride) {
+  __m256i pairs[8], quads[8];
+#pragma GCC unroll 4
+  for (int i = 0; i < 8; i += 2) {
+    pairs[i] = _mm256_unpacklo_epi32(codes[i], codes[i + 1]);
+    pairs[i + 1] = _mm256_unpackhi_epi32(codes[i], codes[i + 1]);
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 8; i += 4) {
+    quads[i] = _mm256_unpacklo_epi64(pairs[i], pairs[i + 2]);
+    quads[i + 1] = _mm256_unpackhi_epi64(pairs[i], pairs[i + 2]);
+    quads[i + 2] = _mm256_unpacklo_epi64(pairs[i + 1], pairs[i + 3]);
+    quads[i + 3] = _mm256_unpackhi_epi64(pairs[i + 1], pairs[i + 3]);
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    // Four columns of each output.
+    const __m256i bytes =
+        _mm256_permute2x128_si256(quads[i % 4], quads[4 + i % 4], i < 4 ? 0x20 : 0x31);
+    const auto store = [&](int step, __m256i numbers) {
+      if (kZero != 0) numbers = _mm256_sub_epi16(numbers, _mm256_set1_epi16(kZero));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(panel + step * step_stride), numbers);
+    };
+    store(i, kSigned ? _mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8)
+                     : _mm256_and_si256(bytes, _mm256_set1_epi16(0xff)));
+    store(8 + i, kSigned ? _mm256_srai_epi16(bytes, 8) : _mm256_srli_epi16(bytes, 8));
+  }
+}
 // The codes widened to 16 bits, less `zero`.
 template <bool kSigned>
 [[gnu::always_inline]] inline void codes_store_wide(int16_t* p, Codes32 codes, int zero) {
@@ -97,6 +130,32 @@ template <bool kSigned>
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_sub_epi16(first, zeros));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p) + 1, _mm256_sub_epi16(second, zeros));
 }
+
+// Sums of neighbours, in each half those of a before those of b. `vphaddd` takes twice the time.
+[[gnu::always_inline]] inline Int8 add_neighbours(Int8 a, Int8 b) {
+  const __m256 x = _mm256_castsi256_ps(a), y = _mm256_castsi256_ps(b);
+  return _mm256_add_epi32(_mm256_castps_si256(_mm256_shuffle_ps(x, y, 0x88)),
+                          _mm256_castps_si256(_mm256_shuffle_ps(x, y, 0xdd)));
+}
+// Lanes 0 to 3: the sums of lanes 0 to 3 of a, b, c and d; lanes 4 to 7: of their lanes 4 to 7.
+[[gnu::always_inline]] inline Int8 int8_join(Int8 a, Int8 b, Int8 c, Int8 d) {
+  return add_neighbours(add_neighbours(a, b), add_neighbours(c, d));
+}
+// Lanes 0 to 3 of a, then of b.
+[[gnu::always_inline]] inline Int8 int8_low_halves(Int8 a, Int8 b) {
+  return _mm256_permute2x128_si256(a, b, 0x20);
+}
+[[gnu::always_inline]] inline Int8 int8_high_halves(Int8 a, Int8 b) {
+  return _mm256_permute2x128_si256(a, b, 0x31);
+}
+[[gnu::always_inline]] inline Int8 int8_zero() { return _mm256_setzero_si256(); }
+[[gnu::always_inline]] inline Int8 int8_add(Int8 a, Int8 b) { return _mm256_add_epi32(a, b); }
+// a - factor * b.
+[[gnu::always_inline]] inline Int8 int8_less(Int8 a, int factor, Int8 b) {
+  return _mm256_sub_epi32(a, _mm256_mullo_epi32(b, _mm256_set1_epi32(factor)));
+}
+// Of whole numbers.
+[[gnu::always_inline]] inline Int8 int8_from(__m256 v) { return _mm256_cvtps_epi32(v); }
 
 [[gnu::always_inline]] inline Float8 float8_zero() { return _mm256_setzero_ps(); }
 [[gnu::always_inline]] inline Float8 float8_set(float value) { return _mm256_set1_ps(value); }
@@ -113,22 +172,29 @@ template <bool kSigned>
   return _mm256_fmadd_ps(a, b, c);
 }
 [[gnu::always_inline]] inline Float8 float8_from(Int8 v) { return _mm256_cvtepi32_ps(v); }
-[[gnu::always_inline]] inline Float8 float8_broadcast(const float* p) {
-  return _mm256_broadcast_ss(p);
-}
-// p[0] in the first four lanes, p[1] in the last four.
-[[gnu::always_inline]] inline Float8 float8_broadcast_pair(const float* p) {
-  double pair;
-  std::memcpy(&pair, p, sizeof(pair));
-  const __m256i lane = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1);
-  return _mm256_permutevar_ps(_mm256_castpd_ps(_mm256_set1_pd(pair)), lane);
-}
-// Every lane twice: the first or the last four lanes.
-[[gnu::always_inline]] inline Float8 float8_twice_low(Float8 v) {
-  return _mm256_permutevar8x32_ps(v, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
-}
-[[gnu::always_inline]] inline Float8 float8_twice_high(Float8 v) {
-  return _mm256_permutevar8x32_ps(v, _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7));
+// Eight rows of eight floats, row_stride apart, become columns.
+[[gnu::always_inline]] inline void float8_transpose(const float* rows, int row_stride, float* to,
+                                                    int to_stride) {
+  __m256 pairs[8], quads[8];
+#pragma GCC unroll 4
+  for (int i = 0; i < 8; i += 2) {
+    const __m256 a = float8_load(rows + i * row_stride);
+    const __m256 b = float8_load(rows + (i + 1) * row_stride);
+    pairs[i] = _mm256_unpacklo_ps(a, b);
+    pairs[i + 1] = _mm256_unpackhi_ps(a, b);
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 8; i += 4) {
+    quads[i] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0x44);
+    quads[i + 1] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0xee);
+    quads[i + 2] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0x44);
+    quads[i + 3] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0xee);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    float8_store(to + i * to_stride, _mm256_permute2f128_ps(quads[i], quads[4 + i], 0x20));
+    float8_store(to + (4 + i) * to_stride, _mm256_permute2f128_ps(quads[i], quads[4 + i], 0x31));
+  }
 }
 [[gnu::always_inline]] inline float float8_sum(Float8 v) {
   __m128 sum = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
@@ -141,6 +207,18 @@ template <bool kSigned>
 }
 [[gnu::always_inline]] inline Float8 float8_from_signed_bytes(uint64_t bytes) {
   return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(bytes))));
+}
+
+// Sixteen bytes, `low` first: those at even and those at odd places.
+struct SplitBytes {
+  uint64_t even, odd;
+};
+[[gnu::always_inline]] inline SplitBytes split_bytes(uint64_t low, uint64_t high) {
+  const __m128i evens_first = _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+  const __m128i split = _mm_shuffle_epi8(
+      _mm_set_epi64x(static_cast<int64_t>(high), static_cast<int64_t>(low)), evens_first);
+  return {static_cast<uint64_t>(_mm_cvtsi128_si64(split)),
+          static_cast<uint64_t>(_mm_extract_epi64(split, 1))};
 }
 
 [[gnu::always_inline]] inline float float_from_half(const uint8_t* p) {
@@ -165,13 +243,23 @@ template <bool kSigned>
   halves = _mm_blend_epi16(halves, load_bytes16(p + 6 * step), 1 << 6);
   return _mm_blend_epi16(halves, load_bytes16(p + 7 * step), 1 << 7);
 }
+// n < 8 of them, zeros in the other lanes.
+[[gnu::always_inline]] inline __m128i gather_some_halves(const uint8_t* p, int stride, int n) {
+  __m128i halves = _mm_setzero_si128();
+  if (n > 0) halves = _mm_insert_epi16(halves, load_u16(p), 0);
+  if (n > 1) halves = _mm_insert_epi16(halves, load_u16(p + stride), 1);
+  if (n > 2) halves = _mm_insert_epi16(halves, load_u16(p + 2 * stride), 2);
+  if (n > 3) halves = _mm_insert_epi16(halves, load_u16(p + 3 * stride), 3);
+  if (n > 4) halves = _mm_insert_epi16(halves, load_u16(p + 4 * stride), 4);
+  if (n > 5) halves = _mm_insert_epi16(halves, load_u16(p + 5 * stride), 5);
+  if (n > 6) halves = _mm_insert_epi16(halves, load_u16(p + 6 * stride), 6);
+  return halves;
+}
 // Half floats at p, p + stride, ...: n of them, zeros in the other lanes. Reads n * stride bytes;
 // with n = 8, stride must be at least 2.
 [[gnu::always_inline]] inline Float8 float8_gather_halves(const uint8_t* p, int stride, int n) {
-  if (n == 8) return _mm256_cvtph_ps(gather_eight_halves(p, stride));
-  uint16_t staged[8] = {};
-  for (int i = 0; i < n; ++i) staged[i] = load_u16(p + i * stride);
-  return _mm256_cvtph_ps(load_bytes16(reinterpret_cast<const uint8_t*>(staged)));
+  return _mm256_cvtph_ps(n == 8 ? gather_eight_halves(p, stride)
+                                : gather_some_halves(p, stride, n));
 }
 
 // One group of 32 inputs as int16 (linear_kernels.h).

@@ -12,6 +12,7 @@
 #include "kernels/isa/tile_avx512.h"
 #include "kernels/isa/amx_tiles.h"
 #include "kernels/isa/weight_tiles_avx512.h"
+#include "kernels/generic/linear_batch.inl.h"
 #include "kernels/generic/linear_plain.inl.h"
 // clang-format on
 
@@ -207,20 +208,19 @@ void quantize(const float* x, int64_t x_stride, int64_t cols, int64_t row_begin,
               const QuantizedRows& out) {
   linear_kernels_avx512().quantize(x, x_stride, cols, row_begin, row_end, out);
 }
-void order_for_generate(int16_t* codes, int64_t num_groups) {
-  linear_kernels_avx512().order_for_generate(codes, num_groups);
-}
 void generate(const LinearTask& task) { linear_kernels_avx512().generate(task); }
+void order_codes(int16_t* codes, int64_t num_groups) {
+  linear_kernels_avx512().order_codes(codes, num_groups);
+}
 
-constexpr LinearKernels kKernels{
-    .quantize = quantize,
-    .pack_tiles = pack_tiles,
-    .prompt = prompt,
-    .order_for_generate = kSplitsEvenOdd ? order_for_generate : nullptr,
-    .generate = generate,
-    .prompt_outputs = kPanelOutputs,
-    .scratch_bytes =
-        sizeof(TilePanel) > sizeof(PlainPanel) ? sizeof(TilePanel) : sizeof(PlainPanel)};
+constexpr LinearKernels kKernels{.quantize = quantize,
+                                 .pack_tiles = pack_tiles,
+                                 .prompt = prompt,
+                                 .generate = generate,
+                                 .order_codes = order_codes,
+                                 .panel_outputs = kPanelOutputs,
+                                 .scratch_bytes = sizeof(BatchPanel)};
+static_assert(sizeof(BatchPanel) >= sizeof(TilePanel) && sizeof(BatchPanel) >= sizeof(PlainPanel));
 
 }  // namespace
 

@@ -115,9 +115,8 @@ struct QuantizedWeights {
                                                              const float* m) {
     alignas(64) int16_t codes[kTileColumns];
     codes_store_wide<Type::kBits == 8>(codes, Type::template codes<g>(span), Type::kZero);
-    constexpr int kFirst = Type::kHalves ? 2 * g : g;
-    constexpr int kSecond = Type::kHalves ? kFirst + 1 : kFirst;
-    return round_pairs(weights_of(codes, d[kFirst], m[kFirst]),
+    constexpr int kSecond = Type::kHalves ? kSpanGroups + g : g;
+    return round_pairs(weights_of(codes, d[g], m[g]),
                        weights_of(codes + 16, d[kSecond], m[kSecond]));
   }
 

@@ -50,8 +50,10 @@ void quantize(const float* x, int64_t x_stride, int64_t cols, int64_t row_begin,
       int16_t* codes = out.codes + row * cols + col;
       const int64_t group = (row * cols + col) / kInputGroup;
       out.scales[group] = quantize_group(x + row * x_stride + col, codes);
-      out.half_sums[group * 2] = sum_codes(codes, kHalfGroup);
-      out.half_sums[group * 2 + 1] = sum_codes(codes + kHalfGroup, kHalfGroup);
+      const int64_t groups = cols / kInputGroup;
+      float* half_sums = out.half_sums + row * 2 * groups + col / kInputGroup;
+      half_sums[0] = sum_codes(codes, kHalfGroup);
+      half_sums[groups] = sum_codes(codes + kHalfGroup, kHalfGroup);
       out.sums[group] = sum_codes(codes, kInputGroup);
     }
   }
@@ -74,7 +76,7 @@ void multiply_quantized(const LinearTask& task, int64_t output) {
       const int16_t* codes = in.codes + row * task.cols + group_idx * kInputGroup;
       float sum = 0;
       for (int h = 0; h < 2; ++h) {
-        const float half_sum = in.half_sums[(row * groups + group_idx) * 2 + h];
+        const float half_sum = in.half_sums[(row * 2 + h) * groups + group_idx];
         sum += group.d[h] * dot_codes(group.codes + h * kHalfGroup, codes + h * kHalfGroup) +
                group.m[h] * half_sum;
       }
@@ -124,9 +126,9 @@ const LinearKernels& linear_kernels_scalar() {
   static constexpr LinearKernels kernels{.quantize = quantize,
                                          .pack_tiles = nullptr,
                                          .prompt = multiply,
-                                         .order_for_generate = nullptr,
                                          .generate = multiply,
-                                         .prompt_outputs = 16,
+                                         .order_codes = nullptr,
+                                         .panel_outputs = 16,
                                          .scratch_bytes = 0};
   return kernels;
 }
