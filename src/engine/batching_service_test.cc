@@ -13,29 +13,20 @@
 #include "engine/sequence.h"
 #include "support/golden.h"
 #include "support/recording_listener.h"
+#include "support/tiny_model.h"
 
 namespace winnow {
 namespace {
 
+using test::random_tokens;
 using test::RecordingListener;
-
-std::shared_ptr<const Model> tiny_model() {
-  auto model = Model::load(test::golden_path("tiny/llama-untied.gguf"));
-  EXPECT_TRUE(model.ok()) << model.error().message;
-  return std::move(model).value();
-}
+using test::tiny_model;
 
 std::unique_ptr<GenerationService> service_with(BatchingOptions options) {
   options.engine.num_threads = 2;
   auto service = create_batching_service(tiny_model(), std::move(options));
   EXPECT_TRUE(service.ok()) << service.error().message;
   return std::move(service).value();
-}
-
-std::vector<TokenId> random_tokens(std::mt19937& random, int64_t count) {
-  std::vector<TokenId> tokens(static_cast<size_t>(count));
-  for (TokenId& token : tokens) token = static_cast<TokenId>(random() % 250);
-  return tokens;
 }
 
 // What an engine that runs nothing else answers.

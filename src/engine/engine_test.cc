@@ -9,17 +9,15 @@
 
 #include "engine/sequence.h"
 #include "support/golden.h"
+#include "support/tiny_model.h"
 
 namespace winnow {
 namespace {
 
+using test::tiny_model;
+
 class EngineTest : public testing::Test {
  protected:
-  static std::shared_ptr<const Model> tiny_model() {
-    auto model = Model::load(test::golden_path("tiny/llama-untied.gguf"));
-    EXPECT_TRUE(model.ok()) << model.error().message;
-    return std::move(model).value();
-  }
   static std::unique_ptr<Engine> engine_with(EngineOptions options) {
     options.num_threads = 2;
     auto engine = Engine::create(tiny_model(), options);

@@ -13,30 +13,21 @@
 #include "support/golden.h"
 #include "support/recording_listener.h"
 #include "support/temp_folder.h"
+#include "support/tiny_model.h"
 
 namespace winnow {
 namespace {
 
+using test::random_tokens;
 using test::RecordingListener;
+using test::tiny_model;
 
-const SparseRule kRule{.dense_tokens = 128, .tau = 0.02F};
+const SparseRule kWinnow{.dense_tokens = 128, .tau = 0.02F};
 const SparseRule kV2{.kind = SparseRuleKind::kV2, .dense_tokens = 128, .dense_layers = 0};
-
-std::shared_ptr<const Model> tiny_model() {
-  auto model = Model::load(test::golden_path("tiny/llama-untied.gguf"));
-  EXPECT_TRUE(model.ok()) << model.error().message;
-  return std::move(model).value();
-}
 
 EngineOptions engine_options() {
   return {
       .num_threads = 2, .chunk_tokens = 128, .context_tokens = 512, .kernels = *select_kernels("")};
-}
-
-std::vector<TokenId> random_tokens(std::mt19937& random, int64_t count) {
-  std::vector<TokenId> tokens(static_cast<size_t>(count));
-  for (TokenId& token : tokens) token = static_cast<TokenId>(random() % 250);
-  return tokens;
 }
 
 std::vector<TokenId> joined(std::span<const TokenId> a, std::span<const TokenId> b) {
@@ -123,7 +114,7 @@ void expect_same(const Answer& found, const Answer& expected) {
 
 TEST(SavedPrefixes, AnAnswerAfterARestartIsThatOfAColdRunBitForBit) {
   std::mt19937 random(3);
-  const std::optional<SparseRule> rules[] = {std::nullopt, kRule, kV2};
+  const std::optional<SparseRule> rules[] = {std::nullopt, kWinnow, kV2};
   for (const auto& rule : rules) {
     test::TempFolder temp;
     const std::vector<TokenId> document = random_tokens(random, 400);
@@ -153,7 +144,7 @@ TEST(SavedPrefixes, AnotherBeginningAnotherRuleOrAnotherTenantGetsNothing) {
   std::mt19937 random(5);
   test::TempFolder temp;
   const std::vector<TokenId> document = random_tokens(random, 400);
-  Process(temp.path("kv")).save(document, kRule);
+  Process(temp.path("kv")).save(document, kWinnow);
   Process process(temp.path("kv"));
   std::vector<TokenId> other = document;
   other[127] ^= 1;
@@ -163,12 +154,12 @@ TEST(SavedPrefixes, AnotherBeginningAnotherRuleOrAnotherTenantGetsNothing) {
     expect_same(answer, cold_answer(prompt, rule));
     return answer.cached_tokens;
   };
-  EXPECT_EQ(cached(document, kRule, "b"), 0);
+  EXPECT_EQ(cached(document, kWinnow, "b"), 0);
   EXPECT_EQ(cached(document, kV2, "a"), 0);
   EXPECT_EQ(cached(document, {}, "a"), 0);
-  EXPECT_EQ(cached(other, kRule, "a"), 0);
+  EXPECT_EQ(cached(other, kWinnow, "a"), 0);
   EXPECT_EQ(process.service->status().prefix_loaded_tokens, 0);
-  EXPECT_GT(cached(document, kRule, "a"), 0);
+  EXPECT_GT(cached(document, kWinnow, "a"), 0);
   EXPECT_GT(process.service->status().prefix_loaded_tokens, 0);
 }
 

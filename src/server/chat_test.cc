@@ -83,11 +83,11 @@ TEST(Chat, FieldsReachTheEngine) {
   body["repetition_penalty"] = 1.5;
   body["presence_penalty"] = 0.5;
   body["frequency_penalty"] = -0.5;
-  body["logit_bias"] = {{"5", 2.5}};
+  body["logit_bias"] = json::object{{"5", 2.5}};
   body["max_tokens"] = 3;
   body["max_completion_tokens"] = 4;
   body["min_tokens"] = 2;
-  body["stop_token_ids"] = {11};
+  body["stop_token_ids"] = json::array{11};
   body["ignore_eos"] = true;
   body["attention"] = "sparse";
   body["cache_prompt"] = false;

@@ -68,12 +68,12 @@ class FakeService final : public GenerationService {
   }
 
   // Waits until that many requests are at hand, or `seconds` have passed; whether they are.
-  bool wait_for_requests(size_t count, double seconds = 10) {
+  bool wait_for_requests(size_t count, double seconds = 60) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::duration<double>(seconds),
                              [&] { return requests_.size() == count; });
   }
-  bool wait_for_cancelled(int64_t count, double seconds = 10) {
+  bool wait_for_cancelled(int64_t count, double seconds = 60) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::duration<double>(seconds),
                              [&] { return num_cancelled_ >= count; });
