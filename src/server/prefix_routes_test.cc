@@ -14,7 +14,7 @@ using test::ClientReply;
 using test::HttpClient;
 using test::TestServer;
 
-const std::string kLongText(600, 'a');
+const std::string kDocument(600, 'a');
 
 // A folder with one saved prefix of the owner's.
 struct Folder {
@@ -48,8 +48,8 @@ std::string message_of(const ClientReply& reply) {
 TEST(PrefixRoutes, AConversationOrATextIsRunAndSavedUnderItsName) {
   Folder saved;
   TestServer server({.prefixes = saved.folder.get()});
-  json::object text{{"prompt", kLongText}, {"user", "u"}};
-  for (const json::object& body : {chat_body(kLongText), text}) {
+  json::object text{{"prompt", kDocument}, {"user", "u"}};
+  for (const json::object& body : {chat_body(kDocument), text}) {
     const ClientReply reply = server.post("/winnow/kv/my-doc.1", body);
     ASSERT_EQ(reply.status, 200) << reply.body;
     const ServiceRequest request = server.service().last_request();
@@ -91,7 +91,7 @@ TEST(PrefixRoutes, AFailedSaveIsAnError) {
   Folder saved;
   TestServer server({.prefixes = saved.folder.get()});
   server.service().fail_next(fail(ErrorCode::kStorageFull, "disk: full"));
-  const ClientReply reply = server.post("/winnow/kv/a", chat_body(kLongText));
+  const ClientReply reply = server.post("/winnow/kv/a", chat_body(kDocument));
   EXPECT_EQ(reply.status, 507);
   EXPECT_EQ(reply.json().at("error").at("code").as_string(), "storage_full");
 }
@@ -139,7 +139,7 @@ TEST(PrefixRoutes, PagesOfOtherOriginsMayNotRemove) {
 TEST(PrefixRoutes, AServerWithoutAFolderSaysSo) {
   TestServer server;
   for (const ClientReply& reply : {server.get("/winnow/kv"), remove(server, "/winnow/kv/a"),
-                                   server.post("/winnow/kv/a", chat_body(kLongText))}) {
+                                   server.post("/winnow/kv/a", chat_body(kDocument))}) {
     EXPECT_EQ(reply.status, 400);
     EXPECT_NE(message_of(reply).find("--kv-store"), std::string::npos);
   }
