@@ -160,12 +160,12 @@ class SavedPrefixes(ServingCase):
 
     def test_many_saves_and_questions_at_once(self):
         documents = [random_prompt(self.rng, self.rng.randrange(300, 1500)) for _ in range(6)]
-        with self.serve("--kv-tokens", "8192") as server:
+        with self.serve("--kv-tokens", "16384") as server:
             calls = [lambda i=i, d=d: self.save(server, f"doc{i}", {"prompt": d}) for i, d in enumerate(documents)]
             calls += [lambda d=d: self.complete(d + [7], 6, server=server) for d in documents]
             at_once(calls)
             self.assertEqual(sorted(self.names(server)), [f"doc{i}" for i in range(6)])
-        with self.serve("--kv-tokens", "8192") as server:
+        with self.serve("--kv-tokens", "16384") as server:
             answers = at_once([lambda d=d, n=n: self.ids(d + [n], 6, server=server) for d in documents for n in range(3)])
             self.assertEqual(answers, [self.cold(d + [n], 6) for d in documents for n in range(3)])
             self.holds_nothing(server)
