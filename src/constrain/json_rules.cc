@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 
 #include "base/utf8.h"
+#include "constrain/text_trie.h"
 
 namespace winnow {
 namespace {
@@ -155,30 +155,13 @@ StateId JsonRules::character_of(const CharacterSet& set, StateId next) {
 
 // A trie over the characters of the names; whatever leaves it is free.
 StateId JsonRules::string_except(const std::vector<std::string>& names, StateId next) {
-  struct Node {
-    std::map<uint32_t, size_t> children;
-    bool is_name = false;
-  };
-  std::vector<Node> nodes(1);
-  for (const std::string& name : names) {
-    size_t node = 0;
-    for (std::string_view rest = name; !rest.empty();) {
-      const Utf8Unit unit = first_utf8_unit(rest);
-      const uint32_t code = code_point_of(rest.substr(0, unit.num_bytes));
-      rest.remove_prefix(unit.num_bytes);
-      const auto [child, is_new] = nodes[node].children.try_emplace(code, nodes.size());
-      node = child->second;
-      if (is_new) nodes.emplace_back();
-      if (nodes.size() > static_cast<size_t>(kMaxGrammarStates)) break;
-    }
-    nodes[node].is_name = true;
-    // finish() will refuse it.
-    if (nodes.size() > static_cast<size_t>(kMaxGrammarStates)) break;
-  }
+  TextTrie trie;
+  for (const std::string& name : names) trie.add_characters(name);
+  const std::vector<TextTrie::Node>& nodes = trie.nodes();
   const StateId close = builder_.literal("\"", next);
   const StateId free = builder_.repeat_plain(plain_character(), 0, kEndless, close);
   std::vector<StateId> states(nodes.size());
-  for (size_t i = nodes.size(); i-- > 0 && !builder_.is_full();) {  // children come after parents
+  for (size_t i = nodes.size(); i-- > 0 && !builder_.is_full();) {
     std::vector<StateId> targets;
     std::vector<CodePointRange> taken;
     for (const auto& [code, child] : nodes[i].children) {
@@ -189,7 +172,7 @@ StateId JsonRules::string_except(const std::vector<std::string>& names, StateId 
     const CharacterSet others =
         intersection(plain_characters(), complement(normalized(std::move(taken))));
     targets.push_back(any_of(builder_, others, free));
-    if (!nodes[i].is_name) targets.push_back(close);
+    if (!nodes[i].is_text) targets.push_back(close);
     states[i] = builder_.split(std::move(targets));
   }
   return builder_.literal("\"", states[0]);

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <string>
 
 #include "base/check.h"
+#include "constrain/text_trie.h"
 
 namespace winnow {
 namespace {
@@ -192,28 +192,15 @@ StateId text_until(GrammarBuilder& builder, std::string_view mark, StateId next)
   return states[0];
 }
 
-// A trie.
 StateId one_of(GrammarBuilder& builder, const std::set<std::string>& texts, StateId next) {
-  struct Node {
-    std::map<uint8_t, size_t> children;
-    bool is_text = false;
-  };
-  std::vector<Node> nodes(1);
-  for (const std::string& text : texts) {
-    size_t node = 0;
-    for (const char byte : text) {
-      const auto [child, is_new] =
-          nodes[node].children.try_emplace(static_cast<uint8_t>(byte), nodes.size());
-      node = child->second;
-      if (is_new) nodes.emplace_back();
-    }
-    nodes[node].is_text = true;
-    if (nodes.size() > static_cast<size_t>(kMaxGrammarStates)) break;  // finish() will refuse it
-  }
+  TextTrie trie;
+  for (const std::string& text : texts) trie.add_bytes(text);
+  const std::vector<TextTrie::Node>& nodes = trie.nodes();
   std::vector<StateId> states(nodes.size());
-  for (size_t i = nodes.size(); i-- > 0;) {  // children come after their parents
+  for (size_t i = nodes.size(); i-- > 0;) {
     std::vector<ByteEdge> edges;
-    for (const auto& [byte, child] : nodes[i].children) {
+    for (const auto& [symbol, child] : nodes[i].children) {
+      const auto byte = static_cast<uint8_t>(symbol);
       edges.push_back({byte, byte, states[child]});
     }
     states[i] = edges.empty() ? next : builder.byte_edges(std::move(edges));

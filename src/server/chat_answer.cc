@@ -48,9 +48,8 @@ class ChatStreamWriter final : public StreamWriter {
   ChatStreamWriter(AnswerHead head, const ChatRequest& request, std::vector<TokenId> prompt,
                    const AnswerShape& shape, const Tokenizer& tokenizer,
                    const AnswerParserFactory& parsers)
-      : StreamWriter(std::move(head), "chat.completion.chunk", request.settings),
-        prompt_(std::move(prompt)),
-        tokenizer_(tokenizer) {
+      : StreamWriter(std::move(head), "chat.completion.chunk", request.settings, tokenizer),
+        prompt_(std::move(prompt)) {
     for (int32_t i = 0; i < settings_.n; ++i)
       choices_.push_back({.parser = parsers(parser_options(shape))});
     usage_.add_prompt(static_cast<int64_t>(prompt_.size()));
@@ -85,12 +84,8 @@ class ChatStreamWriter final : public StreamWriter {
       state.called_tools |= !delta.tool_calls.empty();
       send(exchange, chunk(one_element(choice_json(choice, delta_json(delta)))));
     }
-    json::object entry = choice_json(choice, {});
-    entry["finish_reason"] = chat_finish_reason(end.end, state.called_tools);
-    entry["stop_reason"] = stop_reason(end, tokenizer_);
-    json::object last = chunk(one_element(std::move(entry)));
-    last["timings"] = timings_json(end.end);
-    send(exchange, std::move(last));
+    send_end(exchange, choice_json(choice, {}), end,
+             chat_finish_reason(end.end, state.called_tools));
   }
 
  private:
@@ -121,7 +116,6 @@ class ChatStreamWriter final : public StreamWriter {
   }
 
   const std::vector<TokenId> prompt_;
-  const Tokenizer& tokenizer_;
   std::vector<Choice> choices_;
 };
 

@@ -44,9 +44,8 @@ class ChoiceScores {
 class CompletionStreamWriter final : public StreamWriter {
  public:
   CompletionStreamWriter(AnswerHead head, CompletionRequest request, const Tokenizer& tokenizer)
-      : StreamWriter(std::move(head), "text_completion", request.settings),
-        request_(std::move(request)),
-        tokenizer_(tokenizer) {
+      : StreamWriter(std::move(head), "text_completion", request.settings, tokenizer),
+        request_(std::move(request)) {
     for (const CompletionPrompt& prompt : request_.prompts) {
       usage_.add_prompt(static_cast<int64_t>(prompt.ids.size()));
       for (int32_t i = 0; i < settings_.n; ++i) {
@@ -82,12 +81,7 @@ class CompletionStreamWriter final : public StreamWriter {
   void on_end(Exchange& exchange, int32_t choice, AnswerEnd end) override {
     open(exchange, choice);
     usage_.add_end(choice, end.end);
-    json::object entry = choice_json(choice, end.text);
-    entry["finish_reason"] = finish_reason(end.end);
-    entry["stop_reason"] = stop_reason(end, tokenizer_);
-    json::object last = chunk(one_element(std::move(entry)));
-    last["timings"] = timings_json(end.end);
-    send(exchange, std::move(last));
+    send_end(exchange, choice_json(choice, end.text), end, finish_reason(end.end));
   }
 
  private:
@@ -123,7 +117,6 @@ class CompletionStreamWriter final : public StreamWriter {
   }
 
   const CompletionRequest request_;
-  const Tokenizer& tokenizer_;
   std::vector<Choice> choices_;
 };
 

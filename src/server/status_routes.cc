@@ -3,6 +3,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "base/escape.h"
+#include "base/utf8.h"
 #include "server/error_map.h"
 #include "server/token_routes.h"
 
@@ -115,8 +116,9 @@ HttpReply props_reply(const ServerContext& context) {
   props["model_alias"] = context.options.model_id;
   props["model_path"] = context.options.model_id;
   props["chat_template"] = template_source(context.service.model());
-  props["bos_token"] = piece_or_empty(context.tokenizer, context.tokenizer.bos());
-  props["eos_token"] = piece_or_empty(context.tokenizer, context.tokenizer.eos());
+  const Tokenizer& tokenizer = context.tokenizer;
+  props["bos_token"] = valid_utf8(tokenizer.piece_or_empty(tokenizer.bos()));
+  props["eos_token"] = valid_utf8(tokenizer.piece_or_empty(tokenizer.eos()));
   props["modalities"] = {{"vision", false}, {"audio", false}};
   props["build_info"] = "winnow " + context.options.version;
   return {.body = json::serialize(props)};

@@ -58,4 +58,13 @@ void StreamWriter::send(Exchange& exchange, json::object chunk) {
   exchange.send(sse_event(chunk));
 }
 
+void StreamWriter::send_end(Exchange& exchange, json::object choice, const AnswerEnd& end,
+                            std::string_view finish_reason) {
+  choice["finish_reason"] = finish_reason;
+  choice["stop_reason"] = stop_reason(end, tokenizer_);
+  json::object last = chunk(one_element(std::move(choice)));
+  last["timings"] = timings_json(end.end);
+  send(exchange, std::move(last));
+}
+
 }  // namespace winnow

@@ -25,9 +25,14 @@ class UsageTotal {
 
 class StreamWriter : public AnswerWriter {
  public:
-  // `object` is the name of the chunks' type.
-  StreamWriter(AnswerHead head, std::string_view object, const GenerationSettings& settings)
-      : head_(std::move(head)), object_(object), settings_(settings), usage_(settings.n) {}
+  // `object` is the name of the chunks' type. `tokenizer` must outlive the writer.
+  StreamWriter(AnswerHead head, std::string_view object, const GenerationSettings& settings,
+               const Tokenizer& tokenizer)
+      : head_(std::move(head)),
+        object_(object),
+        settings_(settings),
+        tokenizer_(tokenizer),
+        usage_(settings.n) {}
 
   void begin(Exchange& exchange) override;
   void on_progress(Exchange& exchange, int32_t choice, const PrefillProgress& progress) override;
@@ -38,10 +43,14 @@ class StreamWriter : public AnswerWriter {
   boost::json::object chunk(boost::json::array choices) const;
   // With usage where it is wanted on every chunk.
   void send(Exchange& exchange, boost::json::object chunk);
+  // The last chunk of a choice, which says how it ended.
+  void send_end(Exchange& exchange, boost::json::object choice, const AnswerEnd& end,
+                std::string_view finish_reason);
 
   const AnswerHead head_;
   const std::string object_;
   const GenerationSettings settings_;
+  const Tokenizer& tokenizer_;
   UsageTotal usage_;
 };
 

@@ -149,14 +149,14 @@ void refuse_embeddings(const ServerContext& /*context*/, const json::object& /*r
 
 HttpReply tokenizer_info_reply(const ServerContext& context) {
   const Tokenizer& tokenizer = context.tokenizer;
-  const std::string eos = piece_or_empty(tokenizer, tokenizer.eos());
+  const std::string eos = valid_utf8(tokenizer.piece_or_empty(tokenizer.eos()));
   const std::string chat_template = template_source(context.service.model());
   json::object info;
   info["tokenizer_class"] = "winnow";
   info["vocab_size"] = tokenizer.vocab_size();
   info["model_max_length"] = context.service.context_tokens();
   info["add_bos_token"] = tokenizer.adds_bos();
-  info["bos_token"] = piece_or_empty(tokenizer, tokenizer.bos());
+  info["bos_token"] = valid_utf8(tokenizer.piece_or_empty(tokenizer.bos()));
   info["eos_token"] = eos;
   info["pad_token"] = eos;
   info["chat_template"] = chat_template.empty() ? json::value() : json::value(chat_template);
@@ -167,10 +167,6 @@ std::string template_source(const Model& model) {
   const Result<std::string> source =
       model.file().metadata().string_or("tokenizer.chat_template", "");
   return source.ok() ? valid_utf8(*source) : std::string();
-}
-
-std::string piece_or_empty(const Tokenizer& tokenizer, std::optional<TokenId> id) {
-  return id ? valid_utf8(tokenizer.piece(*id)) : std::string();
 }
 
 }  // namespace winnow

@@ -3,7 +3,6 @@
 
 #include <boost/json/object.hpp>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "server/http_message.h"
@@ -29,6 +28,5 @@ HttpReply tokenizer_info_reply(const ServerContext& context);
 
 // The model's chat template; empty if it has none.
 std::string template_source(const Model& model);
-std::string piece_or_empty(const Tokenizer& tokenizer, std::optional<TokenId> id);
 
 }  // namespace winnow

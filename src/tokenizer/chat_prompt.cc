@@ -7,10 +7,6 @@ namespace {
 
 constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
 
-std::string piece_or_empty(const Tokenizer& tokenizer, std::optional<TokenId> id) {
-  return id ? std::string(tokenizer.piece(*id)) : std::string();
-}
-
 // The text of the last message; none if it has none.
 std::string last_text(const boost::json::array& messages) {
   const boost::json::object* message = messages.empty() ? nullptr : messages.back().if_object();
@@ -99,8 +95,8 @@ Result<RenderedText> ChatPrompt::render(const boost::json::array& messages,
                                         const ChatPromptOptions& options) const {
   ChatTemplateInput input;
   input.messages = messages;
-  input.bos_token = piece_or_empty(*tokenizer_, tokenizer_->bos());
-  input.eos_token = piece_or_empty(*tokenizer_, tokenizer_->eos());
+  input.bos_token = tokenizer_->piece_or_empty(tokenizer_->bos());
+  input.eos_token = tokenizer_->piece_or_empty(tokenizer_->eos());
   input.tools = options.tools;
   input.extra = options.extra;
   input.add_generation_prompt = options.add_generation_prompt && !options.continue_final_message;

@@ -35,6 +35,10 @@ class Tokenizer {
 
   // The bytes that a token stands for; a control token's own name ("<|im_end|>").
   virtual std::string_view piece(TokenId id) const = 0;
+  // Nothing for none.
+  std::string_view piece_or_empty(std::optional<TokenId> id) const {
+    return id ? piece(*id) : std::string_view();
+  }
   std::string decode(std::span<const TokenId> ids, bool with_special) const;
 
   int32_t vocab_size() const;

@@ -1,4 +1,5 @@
 """Many clients at once, and hostile ones among others, against the real server. docs/serving-cases.md says what each stands for."""
+import os
 import random
 import resource
 import threading
@@ -87,7 +88,7 @@ class Soak(ServingCase):
 
     def hostile(self, rng):
         heads = ("Content-Length: 5\r\nContent-Length: 6", "Transfer-Encoding: chunked, gzip", f"Content-Length: {10**18}", "A" * 20000)
-        bodies = (b"[" * 100000, b'{"prompt": "\xff"}', b'{"prompt": [-1]}', b'{"prompt": "x", "n": 1000000000}', b'{"prompt": "x", "max_tokens": 1e400}',
+        bodies = (b"[" * 100000, b'{"prompt": "\xff"}', b'{"prompt": [-1]}', b'{"prompt": "x", "n": 1000000000}', b'{"prompt": "x", "max_tokens": 1e400}', b'{"prompt": "x", "grammar": "root ::= root"}',
                   b'{"messages": [{"role": "user", "content": "\\ud800"}]}', b"")
         with Wire(self.server.address) as wire:
             if rng.random() < 0.4:
@@ -115,7 +116,7 @@ class Soak(ServingCase):
         for length, num in ((3, 40), (130, 20), (500, 30), (1200, 10), (2500, 3)):
             prompt = random_prompt(self.rng, length)
             self.known.append((prompt, num, self.cold(prompt, num)))
-        seconds = rounds(4, 120)
+        seconds = int(os.environ.get("WINNOW_SOAK_SECONDS", rounds(4, 120)))
         for kind in (self.normal, self.aborted, self.hostile):
             kind(self.rng)
         self.server.wait_until_idle()
