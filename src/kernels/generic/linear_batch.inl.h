@@ -91,19 +91,21 @@ inline NextWeights next_weights(const BatchPart& part, int64_t first_group) {
 template <int kHalves, bool kMinimums, int kRows>
 inline void add_to_lanes(const BatchPart& part, int row, int64_t first_group, int groups,
                          NextWeights& next, BatchPanel& panel) {
+  constexpr int kRowLanes = kSpanGroups * kPanelOutputs;
   const PanelRows rows =
       panel_rows(part.task, part.first_row + row, kRows, first_group, kHalves == 2);
   for (int g = 0; g < groups; ++g) {
     next.request();
     Vec total[kRows][kTileVectors];
     panel_totals<kHalves, kMinimums>(panel.weights, rows, g, total);
+    float* lanes = panel.lanes[row][g % kSpanGroups];
     const bool begins = first_group + g < kSpanGroups;
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const Vec scale = vec_broadcast(rows.scales[r] + g);
 #pragma GCC unroll 4
       for (int v = 0; v < kTileVectors; ++v) {
-        float* at = panel.lanes[row + r][g % kSpanGroups] + v * kLanes;
+        float* at = lanes + r * kRowLanes + v * kLanes;
         vec_store(at, vec_fma(scale, total[r][v], begins ? vec_zero() : vec_load(at)));
       }
     }
