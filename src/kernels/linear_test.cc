@@ -263,6 +263,32 @@ TEST_P(LinearOnEachIsa, ARowHasTheSameBitsInAnyBatch) {
   }
 }
 
+// Few rows, many rows, tiles that are not full, and more rows than are kept at once.
+TEST_P(LinearOnEachIsa, GeneratedRowsAmongAnyNumberOfOthersHaveTheSameBits) {
+  constexpr int64_t kMostRows = 70, kOutputs = 19;
+  ThreadPool one(1);
+  for (const DType dtype : {DType::kF16, DType::kQ4_1, DType::kQ5_0, DType::kQ8_0, DType::kQ2_K,
+                            DType::kQ4_K, DType::kQ6_K, DType::kIQ4_NL, DType::kMXFP4}) {
+    const Problem problem(dtype, kMostRows, kOutputs, type_cols(dtype, 352), 5);
+    const auto rows = [&](int64_t first, int64_t count) {
+      LinearInput input = problem.input();
+      input.x += first * input.stride;
+      input.num_rows = count;
+      return multiply(kernels(), Phase::kGenerate, input, problem.weight, problem.bias.data(), one);
+    };
+    std::vector<float> alone;
+    for (int64_t row = 0; row < kMostRows; ++row) {
+      const std::vector<float> result = rows(row, 1);
+      alone.insert(alone.end(), result.begin(), result.end());
+    }
+    for (int64_t count = 2; count <= kMostRows; ++count) {
+      const std::vector<float> together = rows(0, count);
+      ASSERT_EQ(std::memcmp(together.data(), alone.data(), together.size() * sizeof(float)), 0)
+          << dtype_info(dtype).name << ", " << count << " rows";
+    }
+  }
+}
+
 TEST_P(LinearOnEachIsa, TheNumberOfThreadsDoesNotShow) {
   for (const DType dtype : {DType::kQ4_K, DType::kQ8_0, DType::kF16}) {
     const Problem problem(dtype, 20, 515, 512, 5);

@@ -16,6 +16,9 @@ namespace {
 // Rows per task of the row-wise operations: enough work to hide a hand-out, small enough to
 // balance.
 constexpr int64_t kRowsPerTask = 16;
+// Numbers per task of the activation, an exponential each: the few but long rows of generated
+// tokens are shared out as well.
+constexpr int64_t kActivationsPerTask = 16384;
 // Rows of logits computed together; bounds the buffer at 64 x 262,144 floats (64 MiB) for the
 // largest vocabularies.
 constexpr int64_t kLogitRowsAtOnce = 64;
@@ -217,11 +220,15 @@ void Decoder::Impl::ffn_block(size_t layer_idx) {
   project(normed.data(), config.width,
           {{tensors.gate, nullptr, gate.data(), ffn_width},
            {tensors.up, nullptr, up.data(), ffn_width}});
-  for_rows([&](int64_t first, int64_t count) {
-    float* activated = gate.data() + first * ffn_width;
-    kernels.elementwise->gated_activation(
-        layer.activation, activated, up.data() + first * ffn_width, count * ffn_width, activated);
-  });
+  const int64_t num_activations = rows.all * ffn_width;
+  pool->run((num_activations + kActivationsPerTask - 1) / kActivationsPerTask,
+            [&](int64_t task_idx, int) {
+              const int64_t first = task_idx * kActivationsPerTask;
+              const int64_t count = std::min(kActivationsPerTask, num_activations - first);
+              float* activated = gate.data() + first;
+              kernels.elementwise->gated_activation(layer.activation, activated, up.data() + first,
+                                                    count, activated);
+            });
   project(gate.data(), ffn_width, {{tensors.down, nullptr, branch.data(), config.width}});
   add_to_residual(tensors.post_ffn_norm, branch.data());
 }
@@ -378,11 +385,14 @@ void Decoder::Impl::produce_logits(std::span<const StepSequence> step,
     const LinearOutput output{weights.output, nullptr, values, config.vocab_size};
     linear(kernels, Phase::kGenerate, {last, count, config.width, config.width}, {&output, 1},
            *pool, linear_scratch);
-    if (config.logit_scale != 1) {
-      for (int64_t i = 0; i < count * config.vocab_size; ++i) values[i] *= config.logit_scale;
+    if (config.logit_scale != 1 || config.final_soft_cap > 0) {
+      pool->run(count, [&](int64_t i, int) {
+        float* logits_of_row = values + i * config.vocab_size;
+        for (int64_t id = 0; id < config.vocab_size; ++id) logits_of_row[id] *= config.logit_scale;
+        if (config.final_soft_cap > 0)
+          elementwise.soft_cap(logits_of_row, config.vocab_size, config.final_soft_cap);
+      });
     }
-    if (config.final_soft_cap > 0)
-      elementwise.soft_cap(values, count * config.vocab_size, config.final_soft_cap);
     on_logits({static_cast<int64_t>(begin), count, values});
   }
 }

@@ -24,23 +24,42 @@ struct BatchPart {
   int num_rows;
 };
 
-// Weights that are needed next: so many bytes of as many rows, row_bytes apart.
-struct NextWeights {
-  const std::byte* first;
-  int64_t row_bytes;
-  int64_t num_bytes;
-  int64_t num_outputs;
+// Weights that are needed next: the same bytes of rows that are row_bytes apart. They are asked for
+// a few lines at a time while products are made: many requests at once would stop the processor.
+class NextWeights {
+ public:
+  NextWeights(const std::byte* first, int64_t row_bytes, int64_t num_bytes, int64_t num_rows)
+      : row_(first), row_bytes_(row_bytes), num_bytes_(num_bytes), rows_left_(num_rows) {
+    if (num_bytes < row_bytes || num_rows == 0) return;
+    num_bytes_ = row_bytes * num_rows;  // the rows are one
+    rows_left_ = 1;
+  }
 
-  // Asks for the rows' `part`th of num_parts, so that they come while other work is done.
-  void prefetch(int part, int num_parts) const {
-    constexpr int64_t kLine = 64;
-    const int64_t end = num_outputs * (part + 1) / num_parts;
-    for (int64_t output = num_outputs * part / num_parts; output < end; ++output) {
-      const std::byte* row = first + output * row_bytes;
-      for (int64_t at = 0; at < num_bytes; at += kLine) __builtin_prefetch(row + at, 0, 2);
-      __builtin_prefetch(row + num_bytes - 1, 0, 2);
+  // Cuts all that there is to ask for into this many calls of request().
+  void share_out(int64_t num_calls) {
+    const int64_t lines = rows_left_ * ((num_bytes_ + kLine - 1) / kLine + 1);
+    lines_per_call_ = (lines + num_calls - 1) / num_calls;
+  }
+  void request() {
+    for (int64_t i = 0; i < lines_per_call_ && rows_left_ > 0; ++i) {
+      __builtin_prefetch(row_ + (at_ < num_bytes_ ? at_ : num_bytes_ - 1), 0, 2);
+      at_ += kLine;
+      if (at_ < num_bytes_ + kLine) continue;
+      at_ = 0;
+      row_ += row_bytes_;
+      --rows_left_;
     }
   }
+
+ private:
+  static constexpr int64_t kLine = 64;
+
+  const std::byte* row_;
+  int64_t row_bytes_;
+  int64_t num_bytes_;  // of each row
+  int64_t rows_left_;
+  int64_t at_ = 0;
+  int64_t lines_per_call_ = 0;
 };
 
 // What follows the block of columns at first_group: more columns of the same outputs, the first
@@ -71,19 +90,22 @@ inline NextWeights next_weights(const BatchPart& part, int64_t first_group) {
 // begins the lanes.
 template <int kHalves, bool kMinimums, int kRows>
 inline void add_to_lanes(const BatchPart& part, int row, int64_t first_group, int groups,
-                         BatchPanel& panel) {
+                         NextWeights& next, BatchPanel& panel) {
+  constexpr int kRowLanes = kSpanGroups * kPanelOutputs;
   const PanelRows rows =
       panel_rows(part.task, part.first_row + row, kRows, first_group, kHalves == 2);
   for (int g = 0; g < groups; ++g) {
+    next.request();
     Vec total[kRows][kTileVectors];
     panel_totals<kHalves, kMinimums>(panel.weights, rows, g, total);
+    float* lanes = panel.lanes[row][g % kSpanGroups];
     const bool begins = first_group + g < kSpanGroups;
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const Vec scale = vec_broadcast(rows.scales[r] + g);
 #pragma GCC unroll 4
       for (int v = 0; v < kTileVectors; ++v) {
-        float* at = panel.lanes[row + r][g % kSpanGroups] + v * kLanes;
+        float* at = lanes + r * kRowLanes + v * kLanes;
         vec_store(at, vec_fma(scale, total[r][v], begins ? vec_zero() : vec_load(at)));
       }
     }
@@ -91,20 +113,17 @@ inline void add_to_lanes(const BatchPart& part, int row, int64_t first_group, in
 }
 
 template <int kHalves, bool kMinimums>
-inline void add_block(const BatchPart& part, int64_t first_group, int groups,
-                      const NextWeights& next, BatchPanel& panel) {
+inline void add_block(const BatchPart& part, int64_t first_group, int groups, NextWeights next,
+                      BatchPanel& panel) {
   constexpr int kHalfTile = kTileRows / 2;
-  const int num_tiles = (part.num_rows + kTileRows - 1) / kTileRows;
+  next.share_out((part.num_rows + kTileRows - 1) / kTileRows * groups);
   int row = 0;
-  for (; row + kTileRows <= part.num_rows; row += kTileRows) {
-    next.prefetch(row / kTileRows, num_tiles);
-    add_to_lanes<kHalves, kMinimums, kTileRows>(part, row, first_group, groups, panel);
-  }
-  if (row < part.num_rows) next.prefetch(num_tiles - 1, num_tiles);
+  for (; row + kTileRows <= part.num_rows; row += kTileRows)
+    add_to_lanes<kHalves, kMinimums, kTileRows>(part, row, first_group, groups, next, panel);
   for (; row + kHalfTile <= part.num_rows; row += kHalfTile)
-    add_to_lanes<kHalves, kMinimums, kHalfTile>(part, row, first_group, groups, panel);
+    add_to_lanes<kHalves, kMinimums, kHalfTile>(part, row, first_group, groups, next, panel);
   for (; row < part.num_rows; ++row)
-    add_to_lanes<kHalves, kMinimums, 1>(part, row, first_group, groups, panel);
+    add_to_lanes<kHalves, kMinimums, 1>(part, row, first_group, groups, next, panel);
 }
 
 // The lanes of a row's results, added in the order of float8_sum(), and the bias.
