@@ -54,6 +54,18 @@ TEST(Gbnf, TakesTheTextsOfAGrammarAndNoOthers) {
   }
 }
 
+TEST(Gbnf, RulesMayBeManyAndHaveManyAlternatives) {
+  std::string numbers = "root ::= \"x\"", chain = "root ::= r0\n";
+  for (int i = 0; i < 25000; ++i) numbers += " | \"" + std::to_string(i) + "\"";
+  const auto rule = [](int i) { return "r" + std::to_string(i); };
+  for (int i = 0; i < 9000; ++i) chain += rule(i) + " ::= " + rule(i + 1) + "? \"a\"\n";
+  for (const std::string& text : {numbers, chain + rule(9000) + " ::= \"b\""}) {
+    const auto grammar = grammar_of(text);
+    ASSERT_TRUE(grammar.ok()) << grammar.error().message;
+    EXPECT_TRUE(accepts(*grammar, text == numbers ? "7" : "a"));
+  }
+}
+
 TEST(Gbnf, WhatIsWrongIsNamedWithItsPlace) {
   const auto expect = [](std::string_view text, std::string_view part) {
     const auto grammar = gbnf_grammar(text);

@@ -63,26 +63,12 @@ Dependents::Dependents(const Grammar& grammar) {
   }
 }
 
-int32_t need_of(const Grammar& grammar, const GrammarState& state) {
-  const auto need = [&](StateId id) { return grammar.state(id).need; };
-  const auto with_rule = [&] {
-    const int32_t rule = need(grammar.start(state.rule));
-    return rule == kImpossible ? kImpossible : std::max(rule + 1, need(state.next));
-  };
-  int32_t least = kImpossible;
-  switch (state.kind) {
-    case Kind::kBytes:
-    case Kind::kSplit:
-      for_each_target(grammar, state, [&](StateId id) { least = std::min(least, need(id)); });
-      return least;
-    case Kind::kCall:
-      return with_rule();
-    case Kind::kRepeat:
-      return state.min == 0 ? need(state.next) : with_rule();
-    case Kind::kReturn:
-      return 0;
-  }
-  return least;
+// What a call or a repetition needs, by what it leads to.
+int32_t need_of_call(const Grammar& grammar, const GrammarState& state) {
+  const int32_t next = grammar.state(state.next).need;
+  if (state.kind == Kind::kRepeat && state.min == 0) return next;
+  const int32_t rule = grammar.state(grammar.start(state.rule)).need;
+  return rule == kImpossible ? kImpossible : std::max(rule + 1, next);
 }
 
 }  // namespace
@@ -263,23 +249,32 @@ std::vector<RuleId> GrammarBuilder::left_recursion() const {
   return {};
 }
 
+// In the order of the needs, so that each state is looked at once from every state it leads to.
 void GrammarBuilder::measure_needs() {
   const Dependents dependents(grammar_);
-  std::vector<StateId> open;
+  std::vector<StateId> open, deeper;  // states that need `need` frames, and one more
   for (StateId id = 0; id < grammar_.num_states(); ++id) {
     GrammarState& state = grammar_.states_[static_cast<size_t>(id)];
-    state.need = state.kind == Kind::kReturn ? 0 : kImpossible;
-    if (state.need == 0) open.push_back(id);
+    state.need = kImpossible;
+    if (state.kind == Kind::kReturn) deeper.push_back(id);
   }
-  while (!open.empty()) {
-    const StateId changed = open.back();
-    open.pop_back();
-    for (const StateId id : dependents.of(changed)) {
-      GrammarState& state = grammar_.states_[static_cast<size_t>(id)];
-      const int32_t need = need_of(grammar_, state);
-      if (need >= state.need) continue;
-      state.need = need;
-      open.push_back(id);
+  for (int32_t need = 0; !deeper.empty(); ++need) {
+    const auto settle = [&](StateId id) {
+      int32_t& known = grammar_.states_[static_cast<size_t>(id)].need;
+      if (known == kImpossible) open.push_back(id);
+      known = std::min(known, need);
+    };
+    for (const StateId id : std::exchange(deeper, {})) settle(id);
+    while (!open.empty()) {
+      const StateId settled = open.back();
+      open.pop_back();
+      for (const StateId id : dependents.of(settled)) {
+        const GrammarState& state = grammar_.state(id);
+        const bool calls = state.kind == Kind::kCall || state.kind == Kind::kRepeat;
+        const int32_t found = calls ? need_of_call(grammar_, state) : need;
+        if (found <= need) settle(id);
+        if (found == need + 1) deeper.push_back(id);
+      }
     }
   }
 }
