@@ -39,8 +39,7 @@ class LinearRun {
   }
 
  private:
-  // Weight bytes times input rows per generate task: long enough to stream, short enough to share
-  // out evenly.
+  // Weight bytes per generate task: long enough to stream, short enough to share out evenly.
   static constexpr int64_t kGenerateTaskBytes = 32 * 1024;
   // Input elements per task that converts them; a smaller input is not worth waking a thread.
   static constexpr int64_t kConvertTaskElements = 32 * 1024;
@@ -48,8 +47,8 @@ class LinearRun {
   int64_t outputs_per_task(const LinearOutput& output) const {
     const int64_t panel = kernels_.panel_outputs;
     if (phase_ == Phase::kPrompt) return panel;
-    const int64_t output_bytes = std::max<int64_t>(1, output.weight.row_bytes()) * input_.num_rows;
-    return std::max(panel, kGenerateTaskBytes / output_bytes / panel * panel);
+    const int64_t rows = kGenerateTaskBytes / std::max<int64_t>(1, output.weight.row_bytes());
+    return std::max(panel, rows / panel * panel);
   }
 
   int64_t tasks_of(const LinearOutput& output) const {
