@@ -106,18 +106,20 @@ template <bool kSigned, int kZero>
     quads[i + 2] = _mm256_unpacklo_epi64(pairs[i + 1], pairs[i + 3]);
     quads[i + 3] = _mm256_unpackhi_epi64(pairs[i + 1], pairs[i + 3]);
   }
-#pragma GCC unroll 8
-  for (int i = 0; i < 8; ++i) {
-    // Four columns of each output.
-    const __m256i bytes =
-        _mm256_permute2x128_si256(quads[i % 4], quads[4 + i % 4], i < 4 ? 0x20 : 0x31);
-    const auto store = [&](int step, __m256i numbers) {
-      if (kZero != 0) numbers = _mm256_sub_epi16(numbers, _mm256_set1_epi16(kZero));
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(panel + step * step_stride), numbers);
-    };
-    store(i, kSigned ? _mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8)
-                     : _mm256_and_si256(bytes, _mm256_set1_epi16(0xff)));
-    store(8 + i, kSigned ? _mm256_srai_epi16(bytes, 8) : _mm256_srli_epi16(bytes, 8));
+  const auto store = [&](int step, __m256i numbers) {
+    if (kZero != 0) numbers = _mm256_sub_epi16(numbers, _mm256_set1_epi16(kZero));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(panel + step * step_stride), numbers);
+  };
+  // `bytes`: four columns of each output.
+  const auto store_columns = [&](int step, __m256i bytes) {
+    store(step, kSigned ? _mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8)
+                        : _mm256_and_si256(bytes, _mm256_set1_epi16(0xff)));
+    store(8 + step, kSigned ? _mm256_srai_epi16(bytes, 8) : _mm256_srli_epi16(bytes, 8));
+  };
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    store_columns(i, _mm256_permute2x128_si256(quads[i], quads[4 + i], 0x20));
+    store_columns(4 + i, _mm256_permute2x128_si256(quads[i], quads[4 + i], 0x31));
   }
 }
 // The codes widened to 16 bits, less `zero`.
