@@ -60,7 +60,7 @@ TEST(Gbnf, RulesMayBeManyAndHaveManyAlternatives) {
   const auto rule = [](int i) { return "r" + std::to_string(i); };
   for (int i = 0; i < 9000; ++i) chain += rule(i) + " ::= " + rule(i + 1) + "? \"a\"\n";
   for (const std::string& text : {numbers, chain + rule(9000) + " ::= \"b\""}) {
-    const auto grammar = grammar_of(text);
+    const auto grammar = gbnf_grammar(text);
     ASSERT_TRUE(grammar.ok()) << grammar.error().message;
     EXPECT_TRUE(accepts(*grammar, text == numbers ? "7" : "a"));
   }
