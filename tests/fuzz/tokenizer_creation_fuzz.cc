@@ -41,7 +41,7 @@ Lines read_lines(std::string_view text) {
 
 void check_tokenizer(const Tokenizer& tokenizer, std::string_view text) {
   const std::vector<TokenId> ids = tokenizer.encode_with_special(text);
-  TextStream stream(tokenizer, {"ab"});
+  TextStream stream(tokenizer, std::make_shared<const MarkSet>(std::vector<std::string>{"ab"}));
   for (const TokenId id : ids) {
     CHECK(id >= 0 && id < tokenizer.vocab_size());
     stream.push(id);
