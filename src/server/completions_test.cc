@@ -280,6 +280,22 @@ TEST(Completions, ATextThatCannotFitIsRefusedByItsLength) {
   }
 }
 
+TEST(Completions, AClientThatLeavesWhileItsPromptIsTakenCancelsIt) {
+  std::promise<void> begun, go_on;
+  TestServer server({.script = [&](const ServiceRequest&) {
+    begun.set_value();
+    go_on.get_future().wait();
+    return std::vector<TokenId>{5};
+  }});
+  server.service().hold(true);
+  auto client = server.connect();
+  client->send_request("POST", kPath, R"({"prompt": "a", "stream": true})");
+  begun.get_future().wait();
+  client->reset();
+  go_on.set_value();
+  EXPECT_TRUE(server.service().wait_for_cancelled(1));
+}
+
 TEST(Completions, OthersAreAnsweredWhilePromptsAreTaken) {
   std::promise<void> begun, go_on;
   const std::shared_future<void> wait = go_on.get_future().share();

@@ -31,12 +31,9 @@ bool fits(const ServerContext& context, const PromptSize& prompt) {
 
 PromptSize size_of(const std::vector<TokenId>& prompt) { return {.tokens = std::ssize(prompt)}; }
 
-// What is known before the text is turned into tokens, which may cost seconds. Nothing if only its
-// end is asked for.
-PromptSize least_size(const ServerContext& context, const json::object& request,
-                      size_t text_bytes) {
-  const bool truncated = RequestFields(request, kChat).find("truncate_prompt_tokens") != nullptr;
-  return {.tokens = truncated ? 0 : context.tokenizer.least_tokens(text_bytes), .exact = false};
+// What is known before the text is turned into tokens, which may cost seconds.
+PromptSize least_size(const ServerContext& context, size_t text_bytes) {
+  return {.tokens = context.tokenizer.least_tokens(text_bytes), .exact = false};
 }
 
 void refuse_length(const ServerContext& context, const PromptSize& prompt,
@@ -46,10 +43,11 @@ void refuse_length(const ServerContext& context, const PromptSize& prompt,
   post_reply(exchange, context_exceeded_reply(error, prompt.tokens, context_tokens));
 }
 
-// Bytes of the longest text among the prompts of a completion.
+// Bytes of the longest text among the prompts of a completion that are used whole.
 size_t longest_text_bytes(const json::object& request) {
-  const json::value* prompt = RequestFields(request, kCompletions).find("prompt");
-  if (prompt == nullptr) return 0;
+  const RequestFields fields(request, kCompletions);
+  const json::value* prompt = fields.find("prompt");
+  if (prompt == nullptr || fields.find("truncate_prompt_tokens") != nullptr) return 0;
   if (prompt->is_string()) return prompt->get_string().size();
   size_t longest = 0;
   if (prompt->is_array()) {
@@ -81,7 +79,6 @@ using MakeWriter =
     FunctionRef<std::unique_ptr<AnswerWriter>(std::vector<TokenId>, const AnswerShape&)>;
 
 struct ChatRun {
-  const json::object& request;
   const ChatRequest& chat;
   std::string answer_id;
 };
@@ -108,8 +105,10 @@ void run_chat(const ServerContext& context, const ChatRun& run, const Caller& ca
   if (!rendered.ok()) return post_reply(exchange, error_reply(rendered.error()));
   const Result<AnswerShape> shape = context.shaper.chat_shape(chat.form, rendered->text, settings);
   if (!shape.ok()) return post_reply(exchange, error_reply(shape.error()));
-  const PromptSize least = least_size(context, run.request, rendered->text.size());
-  if (!fits(context, least)) return refuse_length(context, least, exchange);
+  const PromptSize least = least_size(context, rendered->text.size());
+  if (!settings.truncate_prompt_tokens && !fits(context, least)) {
+    return refuse_length(context, least, exchange);
+  }
   std::vector<TokenId> prompt = context.chat->encode(*rendered);
   truncate_prompt(settings, context.service.context_tokens(), prompt);
   if (!fits(context, size_of(prompt))) return refuse_length(context, size_of(prompt), exchange);
@@ -160,7 +159,7 @@ void answer_chat(const ServerContext& context, const json::object& request, cons
   const Result<ChatRequest> chat = checked_chat(context, request);
   if (!chat.ok()) return post_reply(exchange, error_reply(chat.error()));
   const AnswerHead head = new_answer_head("chatcmpl-", context.options.model_id);
-  run_chat(context, {request, *chat, head.id}, caller, std::move(exchange),
+  run_chat(context, {*chat, head.id}, caller, std::move(exchange),
            [&](std::vector<TokenId> prompt, const AnswerShape& shape) {
              return chat_answer_writer(head, *chat, std::move(prompt), shape, context.tokenizer,
                                        context.parsers);
@@ -172,7 +171,7 @@ void answer_response(const ServerContext& context, const json::object& request,
   const Result<ChatRequest> chat = checked_response(context, request);
   if (!chat.ok()) return post_reply(exchange, error_reply(chat.error()));
   const AnswerHead head = new_answer_head("resp_", context.options.model_id);
-  run_chat(context, {request, *chat, head.id}, caller, std::move(exchange),
+  run_chat(context, {*chat, head.id}, caller, std::move(exchange),
            [&](const std::vector<TokenId>& /*prompt*/, const AnswerShape& shape) {
              return response_answer_writer(head, *chat, shape, request, context.parsers);
            });
@@ -182,7 +181,7 @@ void answer_completion(const ServerContext& context, const json::object& request
                        const Caller& caller, std::shared_ptr<Exchange> exchange) {
   const Status known = check_completion(context, request);
   if (!known.ok()) return post_reply(exchange, error_reply(known.error()));
-  const PromptSize least = least_size(context, request, longest_text_bytes(request));
+  const PromptSize least = least_size(context, longest_text_bytes(request));
   if (!fits(context, least)) return refuse_length(context, least, exchange);
   Result<CompletionRequest> completion = read_completion_request(request, context.settings());
   if (!completion.ok()) return post_reply(exchange, error_reply(completion.error()));
