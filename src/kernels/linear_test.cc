@@ -281,7 +281,7 @@ TEST_P(LinearOnEachIsa, GeneratedRowsAmongAnyNumberOfOthersHaveTheSameBits) {
       const std::vector<float> result = rows(row, 1);
       alone.insert(alone.end(), result.begin(), result.end());
     }
-    for (int64_t count = 2; count <= kMostRows; ++count) {
+    for (const int64_t count : {2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 64, 65, 70}) {
       const std::vector<float> together = rows(0, count);
       ASSERT_EQ(std::memcmp(together.data(), alone.data(), together.size() * sizeof(float)), 0)
           << dtype_info(dtype).name << ", " << count << " rows";

@@ -289,7 +289,7 @@ TEST(Completions, AClientThatLeavesWhileItsPromptIsTakenCancelsIt) {
   }});
   server.service().hold(true);
   auto client = server.connect();
-  client->send_request("POST", kPath, R"({"prompt": "a", "stream": true})");
+  client->send_request("POST", kCompletionsPath, R"({"prompt": "a", "stream": true})");
   begun.get_future().wait();
   client->reset();
   go_on.set_value();
