@@ -22,10 +22,18 @@ const BenchSetup kSetup{.commit = "abc",
 const std::vector<BenchRow> kRows = {
     {.prompt_tokens = 512, .samples_ns = {1e9, 2e9}},
     {.generated_tokens = 64, .depth_tokens = 4096, .samples_ns = {2e9}}};
+const BenchRow kStreams = {.generated_tokens = 64, .num_streams = 16, .samples_ns = {2e9}};
 
 TEST(BenchReport, RowsAreNamedAsLlamaBenchNamesThem) {
   EXPECT_EQ(kRows[0].name(), "pp512");
   EXPECT_EQ(kRows[1].name(), "tg64 @ d4096");
+  EXPECT_EQ(kStreams.name(), "tg64 x 16");
+}
+
+TEST(BenchReport, TheSpeedOfSeveralStreamsIsThatOfAllTogether) {
+  EXPECT_EQ(kStreams.tokens_per_second(), std::vector<double>{512});
+  const boost::json::value json = boost::json::parse(bench_json(kSetup, {kStreams}));
+  EXPECT_EQ(json.at(0).at("n_streams").as_int64(), 16);
 }
 
 TEST(BenchReport, JsonIsValidAndHoldsTheSpeeds) {

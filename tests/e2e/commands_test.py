@@ -352,6 +352,14 @@ class Bench(unittest.TestCase):
             self.assertGreater(row["avg_ts"], 0)
             self.assertAlmostEqual(row["avg_ns"], sum(row["samples_ns"]) / 2, delta=1)
 
+    def test_answers_side_by_side_are_rows_of_their_own(self):
+        rows = run_json("bench", "-m", MODEL, "-p", "0", "-n", "3", "-b", "1,5", "-d", "0,40", "-r", "2", "-o", "json", "-q")
+        tests = [(row["n_gen"], row["n_streams"], row["n_depth"]) for row in rows]
+        self.assertEqual(tests, [(3, 1, 0), (3, 5, 0), (3, 1, 40), (3, 5, 40)])
+        for row in rows:
+            self.assertEqual(len(row["samples_ts"]), 2)
+            self.assertGreater(row["avg_ts"], 0)
+
     def test_markdown_and_csv_are_tables(self):
         table = run("bench", "-m", MODEL, "-p", "16", "-n", "2", "-r", "1", "-q").stdout.decode()
         self.assertEqual([line.count("|") for line in table.splitlines()], [9] * 4)
