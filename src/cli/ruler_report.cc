@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/lower_case.h"
 #include "cli/formatted.h"
 #include "cli/json_output.h"
 #include "cli/random_choice.h"
@@ -13,14 +14,6 @@
 
 namespace winnow {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string lowered(text);
-  for (char& byte : lowered) {
-    if (byte >= 'A' && byte <= 'Z') byte = static_cast<char>(byte - 'A' + 'a');
-  }
-  return lowered;
-}
 
 // Scores of a task, or of several with equal weight; from 0 to 100.
 struct Summary {
@@ -129,10 +122,10 @@ std::string table_row(const Summary& sum) {
 
 double ruler_score(std::string_view answer, std::span<const std::string> references) {
   CHECK(!references.empty());
-  const std::string lowered = lower(answer);
+  const std::string lowered = lower_case(answer);
   int64_t found = 0;
   for (const std::string& reference : references) {
-    found += lowered.find(lower(reference)) != std::string::npos;
+    found += lowered.find(lower_case(reference)) != std::string::npos;
   }
   return static_cast<double>(found) / static_cast<double>(references.size());
 }

@@ -35,11 +35,7 @@ SchedulerLimits scheduler_limits(SchedulerLimits limits) {
 }
 
 Status check_save(const PrefixFolder* folder, const PrefixName& name, int64_t prompt_tokens) {
-  if (folder == nullptr) {
-    return fail(
-        ErrorCode::kUnsupported,
-        "saved prefixes: expected a server with a folder for them (--kv-store), found none");
-  }
+  if (folder == nullptr) return no_prefix_folder();
   if (prompt_tokens < kPageTokens) {
     return fail(ErrorCode::kInvalidArgument,
                 "prompt: expected at least %d tokens, since whole pages are saved, found %lld",
@@ -519,13 +515,11 @@ Result<std::unique_ptr<GenerationService>> create_batching_service(
   if (engine.num_threads == 0) engine.num_threads = usable_threads();
   engine.chunk_tokens = static_cast<int>(pages_for(engine.chunk_tokens) * kPageTokens);
   const std::vector<KvLayout> layouts = kv_layouts(config, engine.kv_dtype);
-  int64_t page_bytes = 0;
-  for (const KvLayout& layout : layouts) page_bytes += layout.page_bytes();
   const int64_t context =
       engine.context_tokens == 0 ? config.context_tokens : engine.context_tokens;
   TRY(const int64_t kv_tokens, choose_kv_tokens({.tokens = options.kv_tokens,
                                                  .most = kDefaultContexts * context,
-                                                 .page_bytes = page_bytes,
+                                                 .page_bytes = bytes_per_page(layouts),
                                                  .chunk_tokens = engine.chunk_tokens},
                                                 *model));
   TRY(std::unique_ptr<KvStore> kv, KvStore::create(layouts, pages_for(kv_tokens)));

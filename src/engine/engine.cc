@@ -19,12 +19,6 @@ bool is_cancelled(const GenerateOptions& options) {
   return options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed);
 }
 
-int64_t page_bytes_of(std::span<const KvLayout> layouts) {
-  int64_t bytes = 0;
-  for (const KvLayout& layout : layouts) bytes += layout.page_bytes();
-  return bytes;
-}
-
 }  // namespace
 
 // One run of a prompt, or of its first part.
@@ -84,7 +78,7 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> mode
   TRY(const int64_t context_tokens,
       choose_kv_tokens({.tokens = options.context_tokens,
                         .most = config.context_tokens,
-                        .page_bytes = page_bytes_of(layouts) * options.num_contexts,
+                        .page_bytes = bytes_per_page(layouts) * options.num_contexts,
                         .chunk_tokens = options.chunk_tokens},
                        *model));
   const int num_threads = options.num_threads == 0 ? usable_threads() : options.num_threads;

@@ -20,12 +20,6 @@ std::string layout_name(const std::vector<KvLayout>& layouts) {
   return digest.hex();
 }
 
-int64_t page_bytes(const std::vector<KvLayout>& layouts) {
-  int64_t sum = 0;
-  for (const KvLayout& layout : layouts) sum += layout.page_bytes();
-  return sum;
-}
-
 }  // namespace
 
 Result<std::string> kv_identity(const Model& model, const EngineOptions& options) {
@@ -55,11 +49,12 @@ Result<std::unique_ptr<PrefixFolder>> open_prefix_folder(PrefixFolderPlace place
                                                          const Model& model,
                                                          const EngineOptions& options) {
   TRY(std::string identity, kv_identity(model, options));
-  return PrefixFolder::open({.path = std::move(place.path),
-                             .limit_bytes = place.limit_bytes,
-                             .identity = std::move(identity),
-                             .page_bytes = page_bytes(kv_layouts(model.config(), options.kv_dtype)),
-                             .on_useless_file = std::move(place.on_useless_file)});
+  return PrefixFolder::open(
+      {.path = std::move(place.path),
+       .limit_bytes = place.limit_bytes,
+       .identity = std::move(identity),
+       .page_bytes = bytes_per_page(kv_layouts(model.config(), options.kv_dtype)),
+       .on_useless_file = std::move(place.on_useless_file)});
 }
 
 }  // namespace winnow

@@ -31,10 +31,8 @@ class LinearRun {
     convert_input();
     panels_ =
         scratch_.panels_.ensure(static_cast<size_t>(kernels_.scratch_bytes * pool_.num_threads()));
-    int64_t num_tasks = 0;
-    for (const LinearOutput& output : outputs_) num_tasks += tasks_of(output);
-    num_tasks_ = num_tasks;
-    pool_.run(num_tasks,
+    for (const LinearOutput& output : outputs_) num_tasks_ += tasks_of(output);
+    pool_.run(num_tasks_,
               [this](int64_t task_idx, int thread_idx) { multiply(task_idx, thread_idx); });
   }
 

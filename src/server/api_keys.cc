@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/lower_case.h"
+
 namespace winnow {
 namespace {
 
@@ -27,9 +29,7 @@ std::string_view shown_key(const HttpHead& head) {
   const bool bearer =
       authorization.size() >= kScheme.size() &&
       std::equal(kScheme.begin(), kScheme.end(), authorization.begin(),
-                 [](char expected, char found) {
-                   return expected == (found >= 'A' && found <= 'Z' ? found - 'A' + 'a' : found);
-                 });
+                 [](char expected, char found) { return expected == lower_case(found); });
   if (!bearer) return head.header("x-api-key");
   authorization.remove_prefix(kScheme.size());
   const size_t begin = authorization.find_first_not_of(' ');

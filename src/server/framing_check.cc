@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/escape.h"
+#include "base/lower_case.h"
 
 namespace winnow {
 namespace {
@@ -11,14 +12,6 @@ namespace {
 Error ambiguous(std::string_view what, std::string_view expected, std::string_view found) {
   return fail(ErrorCode::kInvalidArgument, "%s: expected %s, found '%s'", std::string(what).c_str(),
               std::string(expected).c_str(), escaped(found, 60).c_str());
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -51,7 +44,7 @@ Status check_header(std::string_view line, Counts& counts) {
   if (name.find_first_of(" \t") != std::string_view::npos) {
     return ambiguous("header name", "no white space", name);
   }
-  const std::string known = lower(name);
+  const std::string known = lower_case(name);
   const std::string_view value = trimmed(line.substr(colon + 1));
   if (known == "host") ++counts.hosts;
   if (known == "content-length") {
@@ -61,7 +54,7 @@ Status check_header(std::string_view line, Counts& counts) {
   if (known == "transfer-encoding") {
     ++counts.encodings;
     const std::string_view raw = line.substr(colon + 1);
-    const bool plain = lower(value) == "chunked" && raw.size() <= value.size() + 1;
+    const bool plain = lower_case(value) == "chunked" && raw.size() <= value.size() + 1;
     if (!plain) return ambiguous("Transfer-Encoding", "chunked", raw);
   }
   return Ok{};

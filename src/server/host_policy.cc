@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/escape.h"
+#include "base/lower_case.h"
 
 namespace winnow {
 namespace {
@@ -13,11 +14,7 @@ std::string name_of(std::string_view host) {
       host.find(':', host.starts_with('[') ? std::min(host.find(']'), host.size()) : 0);
   host = host.substr(0, port);
   if (host.ends_with('.')) host.remove_suffix(1);
-  std::string name(host);
-  for (char& c : name) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return name;
+  return lower_case(host);
 }
 
 bool is_name(std::string_view host) {

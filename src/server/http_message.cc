@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
+#include "base/lower_case.h"
+
 namespace winnow {
 namespace {
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 bool same_name(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return lower(x) == lower(y); });
+                    [](char x, char y) { return lower_case(x) == lower_case(y); });
 }
 
 const HttpHeader* find_header(const HttpHead& head, std::string_view name) {

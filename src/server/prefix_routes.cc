@@ -14,11 +14,6 @@ namespace {
 
 namespace json = boost::json;
 
-Error no_folder() {
-  return fail(ErrorCode::kUnsupported,
-              "saved prefixes: expected a server with a folder for them (--kv-store), found none");
-}
-
 json::object prefix_json(const PrefixInfo& info) {
   return {{"name", info.name},
           {"object", "winnow.kv"},
@@ -71,7 +66,7 @@ Result<PromptToSave> read_text(const ServerContext& context, const json::object&
 
 Result<ServiceRequest> read_save(const ServerContext& context, const json::object& request,
                                  const Caller& caller, const std::string& name) {
-  if (context.prefixes == nullptr) return no_folder();
+  if (context.prefixes == nullptr) return no_prefix_folder();
   TRY_STATUS(check_prefix_name(name));
   TRY_STATUS(check_model(context, request));
   const bool is_chat = request.contains("messages");
@@ -97,7 +92,7 @@ void save_prefix(const ServerContext& context, const json::object& request, cons
 }
 
 HttpReply prefixes_reply(const ServerContext& context, const Caller& caller) {
-  if (context.prefixes == nullptr) return error_reply(no_folder());
+  if (context.prefixes == nullptr) return error_reply(no_prefix_folder());
   json::array data;
   for (const PrefixInfo& info : context.prefixes->list(caller.tenant)) {
     data.push_back(prefix_json(info));
@@ -107,7 +102,7 @@ HttpReply prefixes_reply(const ServerContext& context, const Caller& caller) {
 
 HttpReply remove_prefix_reply(const ServerContext& context, const Caller& caller,
                               const std::string& name) {
-  if (context.prefixes == nullptr) return error_reply(no_folder());
+  if (context.prefixes == nullptr) return error_reply(no_prefix_folder());
   const Status removed = context.prefixes->remove({.owner = caller.tenant, .name = name});
   if (removed.ok()) {
     return {.body = json::serialize(json::object{{"name", name}, {"deleted", true}})};

@@ -80,6 +80,11 @@ struct PrefixFolder::Impl {
   int64_t reserved_bytes = 0;            // of saves under way
 };
 
+Error no_prefix_folder() {
+  return fail(ErrorCode::kUnsupported,
+              "saved prefixes: expected a server with a folder for them (--kv-store), found none");
+}
+
 Status check_prefix_name(std::string_view name) {
   if (!name.empty() && name.size() <= kMaxNameBytes && std::ranges::all_of(name, is_name_letter)) {
     return Ok{};

@@ -46,6 +46,9 @@ struct SavedPrefix {
 
 class PrefixSave;
 
+// What asks for a prefix to be saved, listed or removed is told where no folder is given.
+Error no_prefix_folder();
+
 // From any thread.
 class PrefixFolder {
  public:

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "tensor/kv_dtype.h"
 
@@ -54,5 +55,12 @@ struct KvLayout {
   }
   int blocks() const { return kPageTokens / block_tokens; }  // of a page
 };
+
+// Of one page in all layers.
+inline int64_t bytes_per_page(std::span<const KvLayout> layouts) {
+  int64_t bytes = 0;
+  for (const KvLayout& layout : layouts) bytes += layout.page_bytes();
+  return bytes;
+}
 
 }  // namespace winnow
