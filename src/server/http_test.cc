@@ -422,6 +422,9 @@ TEST(Http, AQueuedRequestIsCancelledToo) {
 TEST(Http, AReaderThatStallsIsDropped) {  // stream-slow-reader
   TestServer server(
       {.limits = {.write_timeout_s = 0.3, .max_unsent_bytes = 200000}, .context_tokens = 1000000});
+  // More than the sockets take, and never the whole answer, however slowly it is sent.
+  server.service().hold(true);
+  server.service().step(50000);
   json::object body = chat_body();
   body["stream"] = true;
   body["ignore_eos"] = true;
@@ -430,6 +433,7 @@ TEST(Http, AReaderThatStallsIsDropped) {  // stream-slow-reader
   stalled.send_request("POST", kChatPath, json::serialize(body));
   ASSERT_TRUE(server.service().wait_for_cancelled(1));
   ASSERT_TRUE(server.service().wait_for_requests(0));
+  server.service().hold(false);
   EXPECT_GE(server.http().counts().timeouts, 1);
   EXPECT_EQ(server.post(kChatPath, chat_body()).status, 200);
 }
