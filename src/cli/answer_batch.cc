@@ -21,12 +21,21 @@ class StepTimer {
     const std::lock_guard lock(mutex_);
     watch_.reset();
     steps_ = ended_ = 0;
+    all_submitted_ = false;
     ns_.reset();
     error_.reset();
   }
 
-  void on_step(const StepReport& report) {
+  void on_all_submitted() {
     const std::lock_guard lock(mutex_);
+    all_submitted_ = true;
+    changed_.notify_all();
+  }
+
+  // Waits for the last stream to be submitted: the first ones would answer up to their contexts.
+  void on_step(const StepReport& report) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return all_submitted_; });
     if (report.prompt_tokens > 0 || report.generated_tokens < shape_.num_streams || ns_) return;
     if (!watch_) {
       watch_.emplace();
@@ -47,7 +56,7 @@ class StepTimer {
     ++ended_;
     if (end.error) stop(*end.error);
     if (!ns_) stop(fail(ErrorCode::kInternal, "an answer ended before it was measured"));
-    changed_.notify_one();
+    changed_.notify_all();
   }
 
   // Once every stream has ended, or one cannot go on.
@@ -61,7 +70,7 @@ class StepTimer {
  private:
   void stop(Error error) {
     if (!error_) error_ = std::move(error);
-    changed_.notify_one();
+    changed_.notify_all();
   }
 
   const AnswerBatchShape shape_;
@@ -70,6 +79,7 @@ class StepTimer {
   std::optional<Stopwatch> watch_;
   int64_t steps_ = 0;
   int64_t ended_ = 0;
+  bool all_submitted_ = false;
   std::optional<double> ns_;
   std::optional<Error> error_;
 };
@@ -90,6 +100,14 @@ class Stream final : public GenerationListener {
 struct AnswerBatch::Impl {
   Impl(const AnswerBatchShape& of, std::optional<SparseRule> rule) : shape(of), sparse(rule) {}
 
+  Status submit(std::vector<std::vector<TokenId>> prompts) {
+    for (std::vector<TokenId>& prompt : prompts) {
+      ServiceRequest request{.prompt = std::move(prompt), .sparse = sparse};
+      TRY_STATUS(service->submit(std::move(request), std::make_shared<Stream>(timer)));
+    }
+    return Ok{};
+  }
+
   AnswerBatchShape shape;
   std::optional<SparseRule> sparse;
   StepTimer timer{shape};
@@ -102,8 +120,8 @@ AnswerBatch::~AnswerBatch() = default;
 int64_t AnswerBatch::context_tokens(const AnswerBatchShape& shape) {
   // A step reads a page of a prompt at least.
   const int64_t steps_before = shape.num_streams * pages_for(shape.prompt_tokens);
-  // One step starts the clock, and in one the streams are told to end.
-  return shape.prompt_tokens + steps_before + shape.num_steps + 2;
+  // One step may come before the last stream, one starts the clock, one tells the streams to end.
+  return shape.prompt_tokens + steps_before + shape.num_steps + 3;
 }
 
 Result<std::unique_ptr<AnswerBatch>> AnswerBatch::create(std::shared_ptr<const Model> model,
@@ -124,10 +142,9 @@ Result<std::unique_ptr<AnswerBatch>> AnswerBatch::create(std::shared_ptr<const M
 Result<double> AnswerBatch::run(std::vector<std::vector<TokenId>> prompts) {
   CHECK(std::ssize(prompts) == impl_->shape.num_streams);
   impl_->timer.start();
-  for (std::vector<TokenId>& prompt : prompts) {
-    ServiceRequest request{.prompt = std::move(prompt), .sparse = impl_->sparse};
-    TRY_STATUS(impl_->service->submit(std::move(request), std::make_shared<Stream>(impl_->timer)));
-  }
+  const Status submitted = impl_->submit(std::move(prompts));
+  impl_->timer.on_all_submitted();
+  TRY_STATUS(submitted);
   return impl_->timer.wait();
 }
 

@@ -13,12 +13,16 @@ PICTURES = ROOT / "build/page-screenshots"
 DESK, PHONE = (1280, 800), (390, 844)
 MARKUP = "<img src=x onerror=\"window.harmed=1\"><script>window.harmed=1</script><b>bold</b>"
 
-# Every request's body is kept in window.sent; window.answer, if set, is what the next chat gets.
+# Every request's body is kept in window.sent; window.answer, if set, is what the next chat gets. With window.endless no
+# answer ends by itself.
 RECORDER = """
 window.sent = [];
 const ask = window.fetch;
 window.fetch = (resource, options) => {
   if (options?.body) window.sent.push(JSON.parse(options.body));
+  if (options?.body && window.endless) {
+    options = { ...options, body: JSON.stringify({ ...JSON.parse(options.body), ignore_eos: true }) };
+  }
   if (!window.answer || !String(resource).includes("chat/completions")) return ask(resource, options);
   const answer = window.answer;
   delete window.answer;
@@ -136,6 +140,7 @@ class Conversation(PageTest):
     def test_an_answer_streams_and_is_stopped_by_key_and_by_button(self):
         browser = self.browser
         self.wait_for_model()
+        browser.script("window.endless = true")
         growing = f"{LAST}.querySelector('.text').textContent.length > %d"
         for stop in (lambda: browser.press(ESCAPE), lambda: browser.click("#stop")):
             self.ask("Tell me a very long story about a river and all the towns on it.")
