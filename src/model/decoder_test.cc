@@ -20,11 +20,14 @@ struct TinyModel {
   // Largest difference of a logit, as a share of the logits' root mean square. What the 16-bit KV
   // cache costs; for quantised weights also what quantising their input costs.
   double tolerance;
+  // The same where prompts round weights and inputs to bf16, as amx does for quantised weights:
+  // each linear layer adds some 2^-9 of its result.
+  double bf16_tolerance = tolerance;
 };
 
 constexpr TinyModel kTinyModels[] = {
     {"llama-group3", 0.03},     {"llama-linear-rope", 0.03},  {"llama-per-layer", 0.03},
-    {"llama-rope-freqs", 0.03}, {"llama-untied", 0.03},       {"llama-mixed-types", 0.03},
+    {"llama-rope-freqs", 0.03}, {"llama-untied", 0.03},       {"llama-mixed-types", 0.03, 0.1},
     {"qwen2-bias", 0.03},       {"qwen2-partial-rope", 0.03}, {"qwen3-qk-norm", 0.03},
     {"gemma3-default", 0.03},   {"gemma3-flags", 0.03},       {"gemma3-period", 0.03},
 };
@@ -67,7 +70,7 @@ TEST_P(TinyModels, LogitsEqualThoseOfTransformers) {
     }
   }
   RecordProperty("worst", std::to_string(worst));
-  EXPECT_LE(worst, tiny.tolerance);
+  EXPECT_LE(worst, isa == Isa::kAmx ? tiny.bf16_tolerance : tiny.tolerance);
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryModelOnEveryIsa, TinyModels,
