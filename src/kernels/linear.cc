@@ -64,7 +64,7 @@ class LinearRun {
 
  private:
   // Weight bytes per generate task: long enough to stream, short enough to share out evenly.
-  static constexpr int64_t kGenerateTaskBytes = 32 * 1024;
+  static constexpr int64_t kGenerateTaskBytes = 128 * 1024;
   // Input elements per task that converts them; a smaller input is not worth waking a thread.
   static constexpr int64_t kConvertTaskElements = 32 * 1024;
 
