@@ -42,6 +42,7 @@ class LinearRun {
   void run_gated(const GatedOutput& gated, const ElementwiseKernels& elementwise) {
     prepare();
     const LinearOutput &gate = outputs_[0], &up = outputs_[1];
+    outputs_at_once_ = 2;
     num_tasks_ = tasks_of(gate);
     const int64_t most_panels = (panels_of(gate) + num_tasks_ - 1) / num_tasks_;
     const int64_t width = most_panels * kernels_.panel_outputs;
@@ -73,7 +74,10 @@ class LinearRun {
   }
 
   int64_t panels_per_task(const LinearOutput& output) const {
-    if (phase_ == Phase::kPrompt) return kernels_.prompt_outputs / kernels_.panel_outputs;
+    if (phase_ == Phase::kPrompt) {
+      const int64_t panels = kernels_.prompt_outputs / kernels_.panel_outputs;
+      return std::max<int64_t>(1, panels / outputs_at_once_);
+    }
     const int64_t rows = kGenerateTaskBytes / std::max<int64_t>(1, output.weight.row_bytes());
     return std::max<int64_t>(1, rows / kernels_.panel_outputs);
   }
@@ -201,6 +205,7 @@ class LinearRun {
   ThreadPool& pool_;
   LinearScratch& scratch_;
   QuantizedRows quantized_{};
+  int64_t outputs_at_once_ = 1;  // whose results a task keeps in the cache
   int64_t num_tasks_ = 0;
   uint16_t* input_tiles_ = nullptr;
   std::byte* panels_ = nullptr;

@@ -27,14 +27,15 @@ constexpr TileConfig kFullTiles;
 constexpr int kTileRowBytes = 64;
 constexpr int kPairRows = 2 * kInputTileRows;
 static_assert(kTileColumns == kInputTileColumns && kPanelOutputs == 2 * kTileOutputs);
-// Inputs of a whole chunk lie beyond the second-level cache, which gives four times the bytes: they
-// are read once for all of a task's panels.
-constexpr int kTaskPanels = 4;
+// A block's weights and inputs, and the sums of all of a task's panels, share the second-level
+// cache (128, 512 and 512 KiB of 2 MiB). What lies beyond it comes at a quarter of its rate: the
+// inputs, once for the whole task.
+constexpr int kTaskPanels = 8;
+constexpr int kBlockPanels = 4;
 // As many columns of two row tiles as fit into the first-level cache (32 KiB of 48) while the
-// weights pass by from the second, which holds a task's (128 KiB).
+// weights pass by from the second.
 constexpr int64_t kBlockColumns = 512;
 constexpr int64_t kBlockSteps = kBlockColumns / kTileColumns;
-// As many rows as have room there for their sums as well (256 KiB).
 constexpr int64_t kBlockRows = 512;
 constexpr int64_t kStepNumbers = 2 * kTileNumbers;
 
@@ -45,7 +46,7 @@ struct PairSums {
 };
 
 struct TileScratch {
-  alignas(64) uint16_t weights[kTaskPanels][kBlockSteps * kStepNumbers];  // [panel][step][tile]
+  alignas(64) uint16_t weights[kBlockPanels][kBlockSteps * kStepNumbers];  // [panel][step][tile]
   alignas(64) float bias[kTaskPanels * kPanelOutputs];
   PairSums sums[kBlockRows / kPairRows][kTaskPanels];  // between blocks of columns
 };
@@ -54,6 +55,7 @@ struct TileScratch {
 struct Block {
   int64_t first_row, num_rows;
   int64_t first_col, num_cols;
+  int64_t first_panel, num_panels;
 
   int64_t steps() const { return (num_cols + kTileColumns - 1) / kTileColumns; }
 };
@@ -63,14 +65,17 @@ struct Block {
 class RunsAhead {
  public:
   RunsAhead() = default;
-  RunsAhead(const void* first, int64_t stride, int64_t num_runs, int64_t run_bytes)
-      : run_(static_cast<const char*>(first)),
+  // All of them are asked for by `calls` calls of ask().
+  RunsAhead(const std::byte* first, int64_t stride, int64_t num_runs, int64_t run_bytes,
+            int64_t calls)
+      : run_(reinterpret_cast<const char*>(first)),
         stride_(stride),
         runs_left_(num_runs),
-        run_bytes_(run_bytes) {}
+        run_bytes_(run_bytes),
+        lines_at_a_time_(1 + num_runs * run_bytes / (kLineBytes * calls)) {}
 
-  void ask(int64_t lines) {
-    for (; lines > 0 && runs_left_ > 0; --lines) {
+  void ask() {
+    for (int64_t line = 0; line < lines_at_a_time_ && runs_left_ > 0; ++line) {
       _mm_prefetch(run_ + offset_, _MM_HINT_T1);
       offset_ += kLineBytes;
       if (offset_ < run_bytes_) continue;
@@ -87,17 +92,8 @@ class RunsAhead {
   int64_t stride_ = 0;
   int64_t runs_left_ = 0;
   int64_t run_bytes_ = 0;
+  int64_t lines_at_a_time_ = 0;
   int64_t offset_ = 0;
-};
-
-struct Ahead {
-  RunsAhead inputs, weights;
-  int64_t input_lines, weight_lines;  // per step
-
-  void ask() {
-    inputs.ask(input_lines);
-    weights.ask(weight_lines);
-  }
 };
 
 // Where four tiles of sums lie.
@@ -133,7 +129,7 @@ void store_sums(const SumTiles& sums) {
 // first's.
 template <int kRowTiles>
 void add_products(const uint16_t* inputs, int64_t row_tile_numbers, const uint16_t* weights,
-                  int64_t steps, Ahead& ahead) {
+                  int64_t steps, RunsAhead& ahead) {
   for (int64_t step = 0; step < steps; ++step) {
     tile_load_once<kOutputs0>(weights, kTileRowBytes);
     tile_load_once<kOutputs1>(weights + kTileNumbers, kTileRowBytes);
@@ -163,16 +159,22 @@ class TileTask {
     }
     tile_configure(kFullTiles);
     for (int64_t row = 0; row < task_.num_rows; row += kBlockRows) {
-      for (int64_t col = 0; col < task_.cols; col += kBlockColumns) multiply(block_at(row, col));
+      for (int64_t col = 0; col < task_.cols; col += kBlockColumns) {
+        for (int64_t panel = 0; panel < num_panels(); panel += kBlockPanels) {
+          multiply(block_at(row, col, panel));
+        }
+      }
     }
     tile_release();
   }
 
  private:
-  Block block_at(int64_t row, int64_t col) const {
-    const int64_t rows_left = task_.num_rows - row, cols_left = task_.cols - col;
-    return {row, rows_left < kBlockRows ? rows_left : kBlockRows, col,
-            cols_left < kBlockColumns ? cols_left : kBlockColumns};
+  static int64_t at_most(int64_t most, int64_t left) { return left < most ? left : most; }
+
+  Block block_at(int64_t row, int64_t col, int64_t panel) const {
+    return {row,   at_most(kBlockRows, task_.num_rows - row),
+            col,   at_most(kBlockColumns, task_.cols - col),
+            panel, at_most(kBlockPanels, num_panels() - panel)};
   }
 
   int64_t num_panels() const { return (task_.num_outputs + kPanelOutputs - 1) / kPanelOutputs; }
@@ -187,27 +189,38 @@ class TileTask {
 
   void multiply(const Block& block) {
     fill_weights(block);
-    const int64_t num_pairs = (block.num_rows + kPairRows - 1) / kPairRows;
-    Ahead ahead{{}, weights_after(block), 2 * kInputTileRows / num_panels(), 0};
-    const int64_t weight_lines = task_.num_outputs * kBlockColumns / kTileRowBytes;
-    ahead.weight_lines = 1 + weight_lines / (num_pairs * num_panels() * block.steps());
+    RunsAhead ahead = weights_after(block);
     int64_t row = block.first_row;
     const int64_t end = block.first_row + block.num_rows;
     for (; row + kInputTileRows < end; row += kPairRows) multiply_rows<2>(block, row, ahead);
     if (row < end) multiply_rows<1>(block, row, ahead);
   }
 
-  // Those of the next block of columns, or the first of the task that comes next.
+  // Those of the next block, or of the first one of the task that comes next.
   RunsAhead weights_after(const Block& block) const {
+    const int64_t row_pairs = (block.num_rows + kPairRows - 1) / kPairRows;
+    const int64_t calls = row_pairs * block.num_panels * block.steps();
+    const auto of_block = [&](const std::byte* first, int64_t row_bytes, int64_t num_rows) {
+      return RunsAhead(first, row_bytes, num_rows, bytes_of(kBlockColumns, row_bytes), calls);
+    };
+    constexpr int64_t kBlockOutputs = kBlockPanels * kPanelOutputs;
+    const int64_t next_panel = block.first_panel + block.num_panels;
     const int64_t next_col = block.first_col + block.num_cols;
-    if (next_col < task_.cols) {
-      return {task_.weight + bytes_of(next_col, task_.row_bytes), task_.row_bytes,
-              task_.num_outputs, bytes_of(kBlockColumns, task_.row_bytes)};
+    if (next_panel < num_panels()) {
+      const int64_t first = next_panel * kPanelOutputs;
+      return of_block(weight_at(first, block.first_col), task_.row_bytes,
+                      at_most(kBlockOutputs, task_.num_outputs - first));
     }
-    return task_.next_weight == nullptr
-               ? RunsAhead()
-               : RunsAhead(task_.next_weight, task_.next_row_bytes, task_.num_outputs,
-                           bytes_of(kBlockColumns, task_.next_row_bytes));
+    if (next_col < task_.cols) {
+      return of_block(weight_at(0, next_col), task_.row_bytes,
+                      at_most(kBlockOutputs, task_.num_outputs));
+    }
+    if (task_.next_weight == nullptr) return {};
+    return of_block(task_.next_weight, task_.next_row_bytes,
+                    at_most(kBlockOutputs, task_.num_outputs));
+  }
+  const std::byte* weight_at(int64_t output, int64_t col) const {
+    return task_.weight + output * task_.row_bytes + bytes_of(col, task_.row_bytes);
   }
   int64_t bytes_of(int64_t columns, int64_t row_bytes) const {
     return columns < task_.cols ? columns * row_bytes / task_.cols : row_bytes;
@@ -216,23 +229,20 @@ class TileTask {
   // One or two row tiles times all outputs. Between blocks of columns the sums wait in the scratch
   // memory, where they do not share a set of the cache as rows of y may.
   template <int kRowTiles>
-  void multiply_rows(const Block& block, int64_t row, Ahead& ahead) {
+  void multiply_rows(const Block& block, int64_t row, RunsAhead& ahead) {
     const uint16_t* inputs = inputs_at(row, block.first_col);
     const int64_t rows_behind = block.first_row + block.num_rows - row - kRowTiles * kInputTileRows;
-    if (rows_behind > 0) {
-      ahead.inputs = {inputs_at(row + kPairRows, block.first_col), row_tile_numbers() * 2,
-                      rows_behind > kInputTileRows ? 2 : 1, block.steps() * kTileNumbers * 2};
-    }
     const bool first = block.first_col == 0;
     const bool last = block.first_col + block.num_cols == task_.cols;
-    for (int64_t panel = 0; panel < num_panels(); ++panel) {
+    for (int64_t i = 0; i < block.num_panels; ++i) {
+      const int64_t panel = block.first_panel + i;
       float* kept = scratch_.sums[(row - block.first_row) / kPairRows][panel].numbers;
       const SumTiles in_scratch{kept, 2 * PairSums::kTile, PairSums::kTile,
                                 kTileOutputs * sizeof(float)};
       // A stride of zero: every row of a tile is the same 16 numbers.
       const SumTiles bias{scratch_.bias + panel * kPanelOutputs, 0, kTileOutputs, 0};
       load_sums<kRowTiles>(first ? bias : in_scratch);
-      add_products<kRowTiles>(inputs, row_tile_numbers(), scratch_.weights[panel], block.steps(),
+      add_products<kRowTiles>(inputs, row_tile_numbers(), scratch_.weights[i], block.steps(),
                               ahead);
       const bool whole = rows_behind >= 0 && task_.num_outputs >= (panel + 1) * kPanelOutputs;
       store_sums<kRowTiles>(last && whole ? results_at(row, panel) : in_scratch);
@@ -259,18 +269,18 @@ class TileTask {
   }
 
   void fill_weights(const Block& block) {
-    const auto* weight = reinterpret_cast<const uint8_t*>(task_.weight);
-    for (int64_t tile = 0; tile < 2 * num_panels(); ++tile) {
+    for (int64_t tile = 0; tile < 2 * block.num_panels; ++tile) {
       uint16_t* to = scratch_.weights[tile / 2] + tile % 2 * kTileNumbers;
-      const int64_t first = tile * kTileOutputs, left = task_.num_outputs - first;
+      const int64_t first = block.first_panel * kPanelOutputs + tile * kTileOutputs;
+      const int64_t left = task_.num_outputs - first;
       if (left <= 0) {
         for (int64_t step = 0; step < block.steps(); ++step) {
           std::memset(to + step * kStepNumbers, 0, kTileNumbers * sizeof(uint16_t));
         }
         continue;
       }
-      const WeightRows rows{weight + first * task_.row_bytes, task_.row_bytes,
-                            static_cast<int>(left < kTileOutputs ? left : kTileOutputs)};
+      const auto* weight = reinterpret_cast<const uint8_t*>(weight_at(first, 0));
+      const WeightRows rows{weight, task_.row_bytes, static_cast<int>(at_most(kTileOutputs, left))};
       Weights::to_tiles(rows, block.first_col, block.num_cols, to, kStepNumbers);
     }
   }
