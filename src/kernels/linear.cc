@@ -11,7 +11,8 @@ namespace winnow {
 int64_t LinearScratch::capacity_bytes() const {
   return static_cast<int64_t>(codes_.capacity_bytes() + scales_.capacity_bytes() +
                               sums_.capacity_bytes() + half_sums_.capacity_bytes() +
-                              tiles_.capacity_bytes() + panels_.capacity_bytes());
+                              tiles_.capacity_bytes() + panels_.capacity_bytes() +
+                              gated_.capacity_bytes());
 }
 
 // One call of linear(): sizes the scratch memory, converts the input, then cuts every output into
@@ -28,30 +29,77 @@ class LinearRun {
         scratch_(scratch) {}
 
   void run() {
-    convert_input();
-    panels_ =
-        scratch_.panels_.ensure(static_cast<size_t>(kernels_.scratch_bytes * pool_.num_threads()));
+    prepare();
     for (const LinearOutput& output : outputs_) num_tasks_ += tasks_of(output);
-    pool_.run(num_tasks_,
-              [this](int64_t task_idx, int thread_idx) { multiply(task_idx, thread_idx); });
+    pool_.run(num_tasks_, [this](int64_t task_idx, int thread_idx) {
+      const TaskRows rows = rows_of(task_idx);
+      const LinearOutput& output = *rows.output;
+      multiply(rows, output.y + rows.first, output.y_stride, rows_after(task_idx), thread_idx);
+    });
+  }
+
+  // Of two outputs of one shape, the gate first.
+  void run_gated(const GatedOutput& gated, const ElementwiseKernels& elementwise) {
+    prepare();
+    const LinearOutput &gate = outputs_[0], &up = outputs_[1];
+    outputs_at_once_ = 2;
+    num_tasks_ = tasks_of(gate);
+    const int64_t most_panels = (panels_of(gate) + num_tasks_ - 1) / num_tasks_;
+    const int64_t width = most_panels * kernels_.panel_outputs;
+    const int64_t numbers = input_.num_rows * width;
+    float* products =
+        scratch_.gated_.ensure(static_cast<size_t>(2 * numbers * pool_.num_threads()));
+    pool_.run(num_tasks_, [&](int64_t task_idx, int thread_idx) {
+      const TaskRows rows = rows_of(task_idx), same_of_up{&up, rows.first, rows.end};
+      float* of_gate = products + 2 * numbers * thread_idx;
+      float* of_up = of_gate + numbers;
+      multiply(rows, of_gate, width, same_of_up, thread_idx);
+      multiply(same_of_up, of_up, width, rows_after(task_idx), thread_idx);
+      for (int64_t row = 0; row < input_.num_rows; ++row) {
+        elementwise.gated_activation(gated.activation, of_gate + row * width, of_up + row * width,
+                                     rows.end - rows.first,
+                                     gated.y + row * gated.y_stride + rows.first);
+      }
+    });
   }
 
  private:
   // Weight bytes per generate task: long enough to stream, short enough to share out evenly.
-  static constexpr int64_t kGenerateTaskBytes = 32 * 1024;
+  static constexpr int64_t kGenerateTaskBytes = 128 * 1024;
   // Input elements per task that converts them; a smaller input is not worth waking a thread.
   static constexpr int64_t kConvertTaskElements = 32 * 1024;
 
-  int64_t outputs_per_task(const LinearOutput& output) const {
-    const int64_t panel = kernels_.panel_outputs;
-    if (phase_ == Phase::kPrompt) return panel;
-    const int64_t rows = kGenerateTaskBytes / std::max<int64_t>(1, output.weight.row_bytes());
-    return std::max(panel, rows / panel * panel);
+  int64_t panels_of(const LinearOutput& output) const {
+    return (output.weight.rows + kernels_.panel_outputs - 1) / kernels_.panel_outputs;
   }
 
+  int64_t panels_per_task(const LinearOutput& output) const {
+    if (phase_ == Phase::kPrompt) {
+      const int64_t panels = kernels_.prompt_outputs / kernels_.panel_outputs;
+      return std::max<int64_t>(1, panels / outputs_at_once_);
+    }
+    const int64_t rows = kGenerateTaskBytes / std::max<int64_t>(1, output.weight.row_bytes());
+    return std::max<int64_t>(1, rows / kernels_.panel_outputs);
+  }
+
+  // As many for each thread, as far as there are panels.
   int64_t tasks_of(const LinearOutput& output) const {
-    const int64_t per_task = outputs_per_task(output);
-    return (output.weight.rows + per_task - 1) / per_task;
+    const int64_t panels = panels_of(output), per_task = panels_per_task(output);
+    const int64_t threads = pool_.num_threads();
+    const int64_t tasks = (panels + per_task - 1) / per_task;
+    return std::min(panels, (tasks + threads - 1) / threads * threads);
+  }
+
+  // Weight rows before the idx-th task.
+  int64_t rows_before(const LinearOutput& output, int64_t idx) const {
+    const int64_t panels = panels_of(output) * idx / tasks_of(output);
+    return std::min(panels * kernels_.panel_outputs, output.weight.rows);
+  }
+
+  void prepare() {
+    convert_input();
+    panels_ =
+        scratch_.panels_.ensure(static_cast<size_t>(kernels_.scratch_bytes * pool_.num_threads()));
   }
 
   void convert_input() {
@@ -105,40 +153,44 @@ class LinearRun {
     });
   }
 
-  // The rows of an output that a task begins with.
-  struct TaskStart {
+  // The weight rows of a task.
+  struct TaskRows {
     const LinearOutput* output;
-    int64_t first;
+    int64_t first, end;
   };
-  TaskStart start_of(int64_t task_idx) const {
+  TaskRows rows_of(int64_t task_idx) const {
     const LinearOutput* output = outputs_.data();
     while (task_idx >= tasks_of(*output)) {
       task_idx -= tasks_of(*output);
       ++output;
     }
-    return {output, task_idx * outputs_per_task(*output)};
+    return {output, rows_before(*output, task_idx), rows_before(*output, task_idx + 1)};
   }
 
-  void multiply(int64_t task_idx, int thread_idx) const {
-    const auto [output, first] = start_of(task_idx);
-    // Tasks are handed out in order, and about as fast to every thread.
+  // Those that the thread of this task is likely to be given next: tasks are handed out in order,
+  // and about as fast to every thread.
+  std::optional<TaskRows> rows_after(int64_t task_idx) const {
     const int64_t next_idx = task_idx + pool_.num_threads();
-    const std::optional<TaskStart> next =
-        next_idx < num_tasks_ ? std::optional(start_of(next_idx)) : std::nullopt;
+    return next_idx < num_tasks_ ? std::optional(rows_of(next_idx)) : std::nullopt;
+  }
+
+  void multiply(const TaskRows& rows, float* y, int64_t y_stride,
+                const std::optional<TaskRows>& next, int thread_idx) const {
+    const LinearOutput* output = rows.output;
     const LinearTask task{
         .dtype = output->weight.dtype,
-        .weight = output->weight.row(first),
+        .weight = output->weight.row(rows.first),
         .row_bytes = output->weight.row_bytes(),
-        .num_outputs = std::min(outputs_per_task(*output), output->weight.rows - first),
-        .bias = output->bias == nullptr ? nullptr : output->bias + first,
+        .num_outputs = rows.end - rows.first,
+        .bias = output->bias == nullptr ? nullptr : output->bias + rows.first,
         .num_rows = input_.num_rows,
         .cols = input_.cols,
         .x = input_.x,
         .x_stride = input_.stride,
         .quantized = quantized_,
         .input_tiles = input_tiles_,
-        .y = output->y + first,
-        .y_stride = output->y_stride,
+        .y = y,
+        .y_stride = y_stride,
         .next_weight = next ? next->output->weight.row(next->first) : nullptr,
         .next_row_bytes = next ? next->output->weight.row_bytes() : 0,
         .scratch = panels_ + thread_idx * kernels_.scratch_bytes,
@@ -153,6 +205,7 @@ class LinearRun {
   ThreadPool& pool_;
   LinearScratch& scratch_;
   QuantizedRows quantized_{};
+  int64_t outputs_at_once_ = 1;  // whose results a task keeps in the cache
   int64_t num_tasks_ = 0;
   uint16_t* input_tiles_ = nullptr;
   std::byte* panels_ = nullptr;
@@ -163,6 +216,16 @@ void linear(const KernelTable& kernels, Phase phase, const LinearInput& input,
   for (const LinearOutput& output : outputs) CHECK(output.weight.cols == input.cols);
   if (input.num_rows == 0) return;
   LinearRun(*kernels.linear, phase, input, outputs, pool, scratch).run();
+}
+
+void gated_linear(const KernelTable& kernels, Phase phase, const LinearInput& input,
+                  const GatedOutput& output, ThreadPool& pool, LinearScratch& scratch) {
+  CHECK(output.gate.cols == input.cols && output.up.cols == input.cols);
+  CHECK(output.gate.rows == output.up.rows);
+  if (input.num_rows == 0) return;
+  const LinearOutput outputs[] = {{.weight = output.gate}, {.weight = output.up}};
+  LinearRun(*kernels.linear, phase, input, outputs, pool, scratch)
+      .run_gated(output, *kernels.elementwise);
 }
 
 }  // namespace winnow

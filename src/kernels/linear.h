@@ -7,6 +7,7 @@
 #include "base/aligned_buffer.h"
 #include "base/ids.h"
 #include "base/thread_pool.h"
+#include "kernels/elementwise.h"
 #include "kernels/table.h"
 #include "tensor/weight_view.h"
 
@@ -20,6 +21,15 @@ struct LinearOutput {
   int64_t y_stride = 0;
 };
 
+// Two outputs of a shared input that a gated feed-forward layer multiplies right away:
+// y[m * y_stride + n] = activation(dot(x[m], gate[n])) * dot(x[m], up[n]).
+struct GatedOutput {
+  WeightView gate, up;  // of one shape
+  Activation activation;
+  float* y = nullptr;
+  int64_t y_stride = 0;
+};
+
 // [num_rows, cols] input rows, `stride` floats apart.
 struct LinearInput {
   const float* x = nullptr;
@@ -28,8 +38,8 @@ struct LinearInput {
   int64_t stride = 0;
 };
 
-// Memory that linear() uses and keeps: the input as int16 or as tiles and each thread's unpacked
-// panel. One per concurrent caller of linear().
+// Memory that linear() uses and keeps: the input as int16 or as tiles and, for each thread, an
+// unpacked panel and a task's results before they are multiplied. One per concurrent caller.
 class LinearScratch {
  public:
   int64_t capacity_bytes() const;
@@ -42,6 +52,7 @@ class LinearScratch {
   AlignedBuffer<float> half_sums_;
   AlignedBuffer<uint16_t> tiles_;
   AlignedBuffer<std::byte> panels_;
+  AlignedBuffer<float> gated_;
 };
 
 // Runs all outputs of one input (q, k and v; gate and up): the input is converted once for all of
@@ -51,5 +62,9 @@ class LinearScratch {
 // nothing once `scratch` has grown.
 void linear(const KernelTable& kernels, Phase phase, const LinearInput& input,
             std::span<const LinearOutput> outputs, ThreadPool& pool, LinearScratch& scratch);
+
+// The same for one pair, whose results never leave the cache before they are multiplied.
+void gated_linear(const KernelTable& kernels, Phase phase, const LinearInput& input,
+                  const GatedOutput& output, ThreadPool& pool, LinearScratch& scratch);
 
 }  // namespace winnow

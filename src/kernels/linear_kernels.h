@@ -46,8 +46,8 @@ struct LinearTask {
   const uint16_t* input_tiles;  // the same rows as tiles: read by prompt() given pack_tiles
   float* y;                     // y[row * y_stride + output], written
   int64_t y_stride;
-  // The weight rows of the task that this thread is likely to be given next, or null: generate()
-  // asks for the first of them ahead of time.
+  // The weight rows of the task that this thread is likely to be given next, or null: the first of
+  // them are asked for ahead of time.
   const std::byte* next_weight;
   int64_t next_row_bytes;
   std::byte* scratch;  // scratch_bytes of this thread's own, 64-byte aligned
@@ -62,7 +62,7 @@ struct LinearKernels {
   void (*pack_tiles)(const float* x, int64_t x_stride, int64_t cols, int64_t row_begin,
                      int64_t row_end, uint16_t* tiles);
   // Prompt tokens: unpacks the weight rows once, then multiplies all input rows. num_outputs <=
-  // panel_outputs.
+  // prompt_outputs.
   void (*prompt)(const LinearTask& task);
   // Generated tokens: reads the weight rows once, as stored. Any num_outputs; multiples of
   // panel_outputs waste nothing.
@@ -70,7 +70,8 @@ struct LinearKernels {
   // Puts the codes of num_groups groups, one after the other, into the order in which prompt() and
   // generate() read them; null if that is the order of columns.
   void (*order_codes)(int16_t* codes, int64_t num_groups);
-  int64_t panel_outputs;  // weight rows that are unpacked together
+  int64_t panel_outputs;   // weight rows that are unpacked together
+  int64_t prompt_outputs;  // weight rows that prompt() takes at most, a multiple of panel_outputs
   int64_t scratch_bytes;
 };
 

@@ -263,6 +263,25 @@ TEST_P(LinearOnEachIsa, ARowHasTheSameBitsInAnyBatch) {
   }
 }
 
+// More rows, outputs and columns than any level unpacks or sums up at once.
+TEST_P(LinearOnEachIsa, RowsOfLargeShapesHaveTheBitsThatTheyHaveAlone) {
+  constexpr int64_t kRows = 530, kOutputs = 131;
+  const Problem problem(DType::kQ8_0, kRows, kOutputs, 544, 5);
+  for (const Phase phase : kPhases) {
+    const std::vector<float> all = multiply(kernels(), phase, problem);
+    ThreadPool one(1);
+    for (const int64_t row : {0, 15, 31, 32, 511, 512, 529}) {
+      LinearInput input = problem.input();
+      input.x += row * input.stride;
+      input.num_rows = 1;
+      const std::vector<float> alone =
+          multiply(kernels(), phase, input, problem.weight, problem.bias.data(), one);
+      EXPECT_EQ(std::memcmp(alone.data(), all.data() + row * kOutputs, kOutputs * sizeof(float)), 0)
+          << phase_name(phase) << " row " << row;
+    }
+  }
+}
+
 // Few rows, many rows, tiles that are not full, and more rows than are kept at once.
 TEST_P(LinearOnEachIsa, GeneratedRowsAmongAnyNumberOfOthersHaveTheSameBits) {
   constexpr int64_t kMostRows = 70, kOutputs = 19;
@@ -384,6 +403,35 @@ TEST_P(LinearOnEachIsa, OneInputServesOutputsOfSeveralTypes) {
     const int64_t grown = scratch.capacity_bytes();
     linear(kernels(), phase, first.input(), outputs, pool, scratch);
     EXPECT_EQ(scratch.capacity_bytes(), grown);
+  }
+}
+
+TEST_P(LinearOnEachIsa, AGatedPairIsTheProductOfItsTwoOutputs) {
+  constexpr int64_t kRows = 19, kOutputs = 147, kStride = 150;
+  const Problem gate(DType::kQ4_1, kRows, kOutputs, 256, 1),
+      up(DType::kQ8_0, kRows, kOutputs, 256, 2);
+  for (const Phase phase : kPhases) {
+    for (const Activation activation : {Activation::kSilu, Activation::kGeluTanh}) {
+      for (const int threads : {1, 3}) {
+        ThreadPool pool(threads);
+        const auto plain = [&](const WeightView& weight) {
+          return multiply(kernels(), phase, gate.input(), weight, nullptr, pool);
+        };
+        std::vector<float> want(kRows * kOutputs), y(kRows * kStride, -1.0F);
+        kernels().elementwise->gated_activation(activation, plain(gate.weight).data(),
+                                                plain(up.weight).data(), kRows * kOutputs,
+                                                want.data());
+        LinearScratch scratch;
+        gated_linear(kernels(), phase, gate.input(),
+                     {gate.weight, up.weight, activation, y.data(), kStride}, pool, scratch);
+        for (int64_t row = 0; row < kRows; ++row) {
+          const float* found = y.data() + row * kStride;
+          EXPECT_EQ(std::memcmp(found, want.data() + row * kOutputs, kOutputs * sizeof(float)), 0)
+              << phase_name(phase) << " row " << row;
+          EXPECT_EQ(found[kOutputs], -1.0F) << "written between the rows";
+        }
+      }
+    }
   }
 }
 

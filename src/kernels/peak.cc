@@ -57,9 +57,13 @@ double operations_per_second(const PeakLoop& loop, ThreadPool& pool) {
   return best;
 }
 
+// Asks for what comes 4 KiB later: without, a core that reads as fast gets half of what memory
+// gives.
 uint64_t sum_of(const uint64_t* values, int64_t count) {
+  constexpr int64_t kAhead = 4096 / sizeof(uint64_t);
   uint64_t sums[8] = {};
   for (int64_t i = 0; i < count; i += 8) {
+    __builtin_prefetch(values + i + kAhead, 0, 2);
     for (int64_t lane = 0; lane < 8; ++lane) sums[lane] += values[i + lane];
   }
   uint64_t total = 0;

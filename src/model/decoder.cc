@@ -16,9 +16,6 @@ namespace {
 // Rows per task of the row-wise operations: enough work to hide a hand-out, small enough to
 // balance.
 constexpr int64_t kRowsPerTask = 16;
-// Numbers per task of the activation, an exponential each: the few but long rows of generated
-// tokens are shared out as well.
-constexpr int64_t kActivationsPerTask = 16384;
 // Rows of logits computed together; bounds the buffer at 64 x 262,144 floats (64 MiB) for the
 // largest vocabularies.
 constexpr int64_t kLogitRowsAtOnce = 64;
@@ -71,7 +68,7 @@ int64_t activation_bytes(const ModelConfig& config, int64_t num_rows) {
   for (const LayerConfig& layer : config.layers) {
     const int64_t q_width = int64_t{layer.heads} * layer.head_dim;
     const int64_t kv_width = int64_t{layer.kv_heads} * layer.head_dim;
-    widest = std::max(widest, 2 * q_width + 2 * kv_width + 2 * int64_t{layer.ffn_width});
+    widest = std::max(widest, 2 * q_width + 2 * kv_width + int64_t{layer.ffn_width});
   }
   const int64_t row_floats = widest + 3 * int64_t{config.width};
   const int64_t logit_floats = std::min(kLogitRowsAtOnce, num_rows) * config.vocab_size;
@@ -117,6 +114,13 @@ struct Decoder::Impl {
       body(first, std::min(kRowsPerTask, rows.all - first));
     });
   }
+  // Runs `body(phase, first_row, num_rows)`: all rows of the step, each with the arithmetic of its
+  // phase.
+  template <class Body>
+  void for_phases(Body body) {
+    if (rows.prompt > 0) body(Phase::kPrompt, int64_t{0}, rows.prompt);
+    if (rows.all > rows.prompt) body(Phase::kGenerate, rows.prompt, rows.all - rows.prompt);
+  }
   void rms_norm(const float* x, const std::vector<float>& weight, float* y);
   void project(const float* x, int64_t width, std::vector<LinearOutput> outputs);
 
@@ -132,7 +136,7 @@ struct Decoder::Impl {
   StepRows rows;
   std::vector<int32_t> positions;
   std::vector<AttentionRows> generate_rows;
-  AlignedBuffer<float> residual, normed, q, k, v, attended, branch, gate, up, logits;
+  AlignedBuffer<float> residual, normed, q, k, v, attended, branch, activated, logits;
   LinearScratch linear_scratch;
   AttentionScratch attention_scratch;
 };
@@ -213,23 +217,17 @@ void Decoder::Impl::ffn_block(size_t layer_idx) {
   const LayerConfig& layer = config.layers[layer_idx];
   const LayerWeights& tensors = weights.layers[layer_idx];
   const int64_t ffn_width = layer.ffn_width;
-  gate.ensure(static_cast<size_t>(rows.all * ffn_width));
-  up.ensure(static_cast<size_t>(rows.all * ffn_width));
+  activated.ensure(static_cast<size_t>(rows.all * ffn_width));
 
   rms_norm(residual.data(), tensors.ffn_norm, normed.data());
-  project(normed.data(), config.width,
-          {{tensors.gate, nullptr, gate.data(), ffn_width},
-           {tensors.up, nullptr, up.data(), ffn_width}});
-  const int64_t num_activations = rows.all * ffn_width;
-  pool->run((num_activations + kActivationsPerTask - 1) / kActivationsPerTask,
-            [&](int64_t task_idx, int) {
-              const int64_t first = task_idx * kActivationsPerTask;
-              const int64_t count = std::min(kActivationsPerTask, num_activations - first);
-              float* activated = gate.data() + first;
-              kernels.elementwise->gated_activation(layer.activation, activated, up.data() + first,
-                                                    count, activated);
-            });
-  project(gate.data(), ffn_width, {{tensors.down, nullptr, branch.data(), config.width}});
+  for_phases([&](Phase phase, int64_t first, int64_t count) {
+    gated_linear(kernels, phase,
+                 {normed.data() + first * config.width, count, config.width, config.width},
+                 {tensors.gate, tensors.up, layer.activation, activated.data() + first * ffn_width,
+                  ffn_width},
+                 *pool, linear_scratch);
+  });
+  project(activated.data(), ffn_width, {{tensors.down, nullptr, branch.data(), config.width}});
   add_to_residual(tensors.post_ffn_norm, branch.data());
 }
 
@@ -349,16 +347,13 @@ void Decoder::Impl::rms_norm(const float* x, const std::vector<float>& weight, f
   });
 }
 
-// All rows of the step, each with the arithmetic of its phase.
+// Every output of all rows.
 void Decoder::Impl::project(const float* x, int64_t width, std::vector<LinearOutput> outputs) {
-  const auto run = [&](Phase phase, int64_t first, int64_t count) {
-    if (count == 0) return;
+  for_phases([&](Phase phase, int64_t first, int64_t count) {
     linear(kernels, phase, {x + first * width, count, width, width}, outputs, *pool,
            linear_scratch);
-  };
-  run(Phase::kPrompt, 0, rows.prompt);
-  for (LinearOutput& output : outputs) output.y += rows.prompt * output.y_stride;
-  run(Phase::kGenerate, rows.prompt, rows.all - rows.prompt);
+    for (LinearOutput& output : outputs) output.y += count * output.y_stride;
+  });
 }
 
 // The output matrix is read once as stored for every row, prompt or generated: a prompt wants one

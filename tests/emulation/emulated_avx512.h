@@ -226,6 +226,40 @@ inline __m512i emulated_permutex2var_epi32(__m512i a, __m512i index, __m512i b) 
     return (from.at[i] & 16) != 0 ? y.at[lane] : x.at[lane];
   });
 }
+// Lanes of the low (or high) halves of each 128 bits of a and b, in turn.
+template <class Lane, bool kHigh>
+inline __m512i interleave(__m512i a, __m512i b) {
+  constexpr int kLanes = 16 / sizeof(Lane);
+  const auto x = lanes<Lane>(a), y = lanes<Lane>(b);
+  return make_lanes<__m512i, Lane>([&](int i) {
+    const int at = i / kLanes * kLanes + (kHigh ? kLanes / 2 : 0) + i % kLanes / 2;
+    return i % 2 == 0 ? x.at[at] : y.at[at];
+  });
+}
+inline __m512i emulated_unpacklo_epi16(__m512i a, __m512i b) {
+  return interleave<uint16_t, false>(a, b);
+}
+inline __m512i emulated_unpackhi_epi16(__m512i a, __m512i b) {
+  return interleave<uint16_t, true>(a, b);
+}
+inline __m512i emulated_unpacklo_epi32(__m512i a, __m512i b) {
+  return interleave<uint32_t, false>(a, b);
+}
+inline __m512i emulated_unpackhi_epi32(__m512i a, __m512i b) {
+  return interleave<uint32_t, true>(a, b);
+}
+inline __m512i emulated_unpacklo_epi64(__m512i a, __m512i b) {
+  return interleave<uint64_t, false>(a, b);
+}
+inline __m512i emulated_unpackhi_epi64(__m512i a, __m512i b) {
+  return interleave<uint64_t, true>(a, b);
+}
+// Lane i is lane (index & 15).
+inline __m512 emulated_permutexvar_ps(__m512i index, __m512 a) {
+  const auto x = lanes<float>(a);
+  const auto from = lanes<uint32_t>(index);
+  return make_lanes<__m512, float>([&](int i) { return x.at[from.at[i] & 15]; });
+}
 // Each lane of `sum` gains the products of two neighbouring 16-bit numbers; it wraps.
 inline __m512i emulated_dpwssd_epi32(__m512i sum, __m512i a, __m512i b) {
   const auto x = lanes<int16_t>(a), y = lanes<int16_t>(b);
@@ -255,6 +289,15 @@ inline __m256i emulated_castsi512_si256(__m512i v) { return load_unaligned<__m25
 inline __m256i emulated_extracti64x4_epi64(__m512i v, int half) {
   return load_unaligned<__m256i>(reinterpret_cast<const char*>(&v) + 32 * half);
 }
+inline __m512i emulated_castsi256_si512(__m256i v) {
+  __m512i wide = emulated_setzero_si512();
+  std::memcpy(&wide, &v, sizeof(v));
+  return wide;
+}
+inline __m512i emulated_inserti64x4(__m512i v, __m256i part, int half) {
+  std::memcpy(reinterpret_cast<char*>(&v) + 32 * half, &part, sizeof(part));
+  return v;
+}
 inline __m512 emulated_cvtepi32_ps(__m512i a) {
   const auto x = lanes<int32_t>(a);
   return make_lanes<__m512, float>([&](int i) { return static_cast<float>(x.at[i]); });
@@ -273,6 +316,7 @@ inline __m512i widen(Vector a) {
 }
 inline __m512i emulated_cvtepu16_epi32(__m256i a) { return widen<uint16_t, int32_t>(a); }
 inline __m512i emulated_cvtepi16_epi32(__m256i a) { return widen<int16_t, int32_t>(a); }
+inline __m512i emulated_cvtepi8_epi32(__m128i a) { return widen<int8_t, int32_t>(a); }
 inline __m256i emulated_cvtepi32_epi16(__m512i a) {
   const auto x = lanes<uint32_t>(a);
   return make_lanes<__m256i, uint16_t>([&](int i) { return static_cast<uint16_t>(x.at[i]); });

@@ -62,6 +62,7 @@ constexpr LinearKernels kKernels{.quantize = quantize_rows,
                                  .generate = generate_entry,
                                  .order_codes = kSplitsEvenOdd ? order_codes : nullptr,
                                  .panel_outputs = kPanelOutputs,
+                                 .prompt_outputs = kPanelOutputs,
                                  .scratch_bytes = kLinearScratchBytes};
 
 }  // namespace

@@ -11,7 +11,9 @@
 namespace winnow {
 namespace {
 
-constexpr int kPrefetchBytes = 2048;
+// Into the second-level cache: the first has too few lines under way at a time for what memory gives
+// (AVX-512: 10.5 GB/s from one thread where this gives 12).
+constexpr int kPrefetchBytes = 4096;
 // Products of R input rows with weight rows.
 template <class Type, int R>
 class GenerateTile {
@@ -32,7 +34,7 @@ class GenerateTile {
     int64_t group = 0;
     for (; group + kSpanGroups <= groups_; group += kSpanGroups) {
       for (int at = 0; at < Type::kSpanBytes; at += 64)
-        __builtin_prefetch(weight + kPrefetchBytes + at);
+        __builtin_prefetch(weight + kPrefetchBytes + at, 0, 2);
       add_span<kSpanGroups>(weight, group, sums);
       weight += Type::kSpanBytes;
     }

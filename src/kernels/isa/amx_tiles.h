@@ -22,6 +22,12 @@ inline void tile_load(const void* base, long stride) {
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(base), "r"(stride), "i"(kTile) : "memory");
 }
 
+// The same for what passes by once: it takes no room in the first-level cache from what is kept.
+template <int kTile>
+inline void tile_load_once(const void* base, long stride) {
+  asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" ::"r"(base), "r"(stride), "i"(kTile) : "memory");
+}
+
 template <int kTile>
 inline void tile_store(void* base, long stride) {
   asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(base), "r"(stride), "i"(kTile) : "memory");

@@ -119,16 +119,6 @@ inline void store_eight_outputs(const Codes32 (&codes)[8], int16_t* panel, int s
     store_four_outputs<kSigned, kZero>(high, panel + 2 * first + 8 * step_stride, step_stride);
   }
 }
-// The codes widened to 16 bits, less `zero`.
-template <bool kSigned>
-inline void codes_store_wide(int16_t* p, Codes32 codes, int zero) {
-  const int16x8_t zeros = vdupq_n_s16(static_cast<int16_t>(zero));
-  vst1q_s16(p, vsubq_s16(widen<kSigned>(vget_low_u8(codes.low)), zeros));
-  vst1q_s16(p + 8, vsubq_s16(widen<kSigned>(vget_high_u8(codes.low)), zeros));
-  vst1q_s16(p + 16, vsubq_s16(widen<kSigned>(vget_low_u8(codes.high)), zeros));
-  vst1q_s16(p + 24, vsubq_s16(widen<kSigned>(vget_high_u8(codes.high)), zeros));
-}
-
 // Lanes 0 to 3: the sums of lanes 0 to 3 of a, b, c and d; lanes 4 to 7: of their lanes 4 to 7.
 inline Int8 int8_join(Int8 a, Int8 b, Int8 c, Int8 d) {
   return {vpaddq_s32(vpaddq_s32(a.low, b.low), vpaddq_s32(c.low, d.low)),

@@ -122,17 +122,6 @@ template <bool kSigned, int kZero>
     store_columns(4 + i, _mm256_permute2x128_si256(quads[i], quads[4 + i], 0x31));
   }
 }
-// The codes widened to 16 bits, less `zero`.
-template <bool kSigned>
-[[gnu::always_inline]] inline void codes_store_wide(int16_t* p, Codes32 codes, int zero) {
-  const __m128i low = _mm256_castsi256_si128(codes), high = _mm256_extracti128_si256(codes, 1);
-  const __m256i zeros = _mm256_set1_epi16(static_cast<int16_t>(zero));
-  const __m256i first = kSigned ? _mm256_cvtepi8_epi16(low) : _mm256_cvtepu8_epi16(low);
-  const __m256i second = kSigned ? _mm256_cvtepi8_epi16(high) : _mm256_cvtepu8_epi16(high);
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_sub_epi16(first, zeros));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p) + 1, _mm256_sub_epi16(second, zeros));
-}
-
 // Sums of neighbours, in each half those of a before those of b. `vphaddd` takes twice the time.
 [[gnu::always_inline]] inline Int8 add_neighbours(Int8 a, Int8 b) {
   const __m256 x = _mm256_castsi256_ps(a), y = _mm256_castsi256_ps(b);

@@ -34,6 +34,30 @@ inline void transpose(__m512i (&units)[16]) {
   }
 }
 
+// rows[i]: the 32 codes of output i, then those of output i + 8. At 64 * i, `codes` gets columns 2i
+// and 2i + 1 of outputs 0 to 7, output by output; 16 bytes behind, columns 16 + 2i and 17 + 2i;
+// 32 bytes behind each, the same of outputs 8 to 15.
+[[gnu::always_inline]] inline void pair_columns(const __m512i (&rows)[8], int8_t* codes) {
+  __m512i a[8], b[8];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    b[2 * i] = _mm512_unpacklo_epi16(rows[2 * i], rows[2 * i + 1]);
+    b[2 * i + 1] = _mm512_unpackhi_epi16(rows[2 * i], rows[2 * i + 1]);
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 8; i += 4) {
+    a[i] = _mm512_unpacklo_epi32(b[i], b[i + 2]);
+    a[i + 1] = _mm512_unpackhi_epi32(b[i], b[i + 2]);
+    a[i + 2] = _mm512_unpacklo_epi32(b[i + 1], b[i + 3]);
+    a[i + 3] = _mm512_unpackhi_epi32(b[i + 1], b[i + 3]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    _mm512_store_si512(codes + 128 * i, _mm512_unpacklo_epi64(a[i], a[i + 4]));
+    _mm512_store_si512(codes + 128 * i + 64, _mm512_unpackhi_epi64(a[i], a[i + 4]));
+  }
+}
+
 // Sixteen outputs' 32 columns, as pairs of bf16, to [pair of columns][output][2]. One copy serves
 // all types: it takes little time beside the 512 weights it moves.
 [[gnu::noinline]] inline void store_tile(const __m512i* outputs, uint16_t* tile) {
@@ -66,6 +90,7 @@ struct WeightRows {
   int count;
 
   const uint8_t* row(int i) const { return first + i * row_bytes; }
+  const uint8_t* row_or_last(int i) const { return row(i < count ? i : count - 1); }
 };
 
 // A type's to_tiles() turns columns [first, first + count), first a multiple of 256, into tiles
@@ -84,50 +109,100 @@ struct QuantizedWeights {
   }
 
  private:
-  struct Scales {
-    alignas(32) float d[kTileOutputs][kMaxScales];
-    alignas(32) float m[kTileOutputs][kMaxScales];
+  // Of one group or half: each output's number twice, outputs 0 to 7 and 8 to 15.
+  struct OutputPairs {
+    __m512 low, high;
   };
+  // [scale][output].
+  using ScaleColumns = float[kMaxScales][kTileOutputs];
+
+  static constexpr int kNumScales = Type::kHalves ? kMaxScales : kSpanGroups;
+
+  static void turn(const float (&rows)[kTileOutputs][kMaxScales], ScaleColumns& columns) {
+    for (int first = 0; first < kNumScales; first += 8) {
+      float8_transpose(rows[0] + first, kMaxScales, columns[first], kTileOutputs);
+      float8_transpose(rows[8] + first, kMaxScales, columns[first] + 8, kTileOutputs);
+    }
+  }
 
   static void span_to_tiles(const WeightRows& rows, int64_t offset, int n, uint16_t* tiles,
                             int64_t tile_stride) {
-    Scales scales;
-    for (int i = 0; i < rows.count; ++i) {
-      Type::scales(rows.row(i) + offset, n, scales.d[i], scales.m[i]);
+    alignas(64) float d_rows[kTileOutputs][kMaxScales], m_rows[kTileOutputs][kMaxScales];
+    const uint8_t* spans[kTileOutputs];
+    for (int i = 0; i < kTileOutputs; ++i) {
+      spans[i] = rows.row_or_last(i) + offset;
+      if (i < rows.count) {
+        Type::scales(spans[i], n, d_rows[i], m_rows[i]);
+      } else {
+        std::memset(d_rows[i], 0, sizeof(d_rows[i]));
+        std::memset(m_rows[i], 0, sizeof(m_rows[i]));
+      }
     }
-    groups_to_tiles<0>(rows, offset, n, scales, tiles, tile_stride);
+    alignas(64) ScaleColumns d, m;
+    turn(d_rows, d);
+    if constexpr (Type::kMinimums) turn(m_rows, m);
+    groups_to_tiles<0>(spans, n, d, m, tiles, tile_stride);
   }
 
   template <int g>
-  static void groups_to_tiles(const WeightRows& rows, int64_t offset, int n, const Scales& scales,
-                              uint16_t* tiles, int64_t tile_stride) {
+  static void groups_to_tiles(const uint8_t* const (&spans)[kTileOutputs], int n,
+                              const ScaleColumns& d, const ScaleColumns& m, uint16_t* tiles,
+                              int64_t tile_stride) {
     if constexpr (g < kSpanGroups) {
       if (g >= n) return;
-      store_weight_tile(rows.count, tiles + g * tile_stride, [&](int i) {
-        return group_weights<g>(rows.row(i) + offset, scales.d[i], scales.m[i]);
-      });
-      groups_to_tiles<g + 1>(rows, offset, n, scales, tiles, tile_stride);
+      group_to_tile<g>(spans, d, m, tiles + g * tile_stride);
+      groups_to_tiles<g + 1>(spans, n, d, m, tiles, tile_stride);
     }
   }
 
   template <int g>
-  [[gnu::always_inline]] static inline __m512i group_weights(const uint8_t* span, const float* d,
-                                                             const float* m) {
-    alignas(64) int16_t codes[kTileColumns];
-    codes_store_wide<Type::kBits == 8>(codes, Type::template codes<g>(span), Type::kZero);
+  static void group_to_tile(const uint8_t* const (&spans)[kTileOutputs], const ScaleColumns& d,
+                            const ScaleColumns& m, uint16_t* tile) {
+    alignas(64) int8_t codes[kTileOutputs * kTileColumns];
+    const auto row = [&](int i) {
+      const __m256i of_row = Type::template codes<g>(spans[i]);
+      return Type::kZero == 0 ? of_row : _mm256_sub_epi8(of_row, _mm256_set1_epi8(Type::kZero));
+    };
+    __m512i all_rows[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) {
+      all_rows[i] = _mm512_inserti64x4(_mm512_castsi256_si512(row(i)), row(i + 8), 1);
+    }
+    pair_columns(all_rows, codes);
+    // From memory each half of 16 bytes costs one operation to widen, from the register two.
+    asm volatile("" ::"r"(codes) : "memory");
+    half_to_tile(codes, 0, d[g], m[g], tile);
     constexpr int kSecond = Type::kHalves ? kSpanGroups + g : g;
-    return round_pairs(weights_of(codes, d[g], m[g]),
-                       weights_of(codes + 16, d[kSecond], m[kSecond]));
+    half_to_tile(codes, 16, d[kSecond], m[kSecond], tile + kTileNumbers / 2);
   }
 
-  [[gnu::always_inline]] static inline __m512 weights_of(const int16_t* codes, float d, float m) {
-    const __m256i sixteen = _mm256_load_si256(reinterpret_cast<const __m256i*>(codes));
-    const __m512 code = _mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(sixteen));
-    if constexpr (Type::kMinimums) {
-      return _mm512_fmadd_ps(code, _mm512_set1_ps(d), _mm512_set1_ps(m));
-    } else {
-      return _mm512_mul_ps(code, _mm512_set1_ps(d));
+  [[gnu::always_inline]] static inline OutputPairs output_pairs(const float* numbers) {
+    alignas(64) static constexpr int kLow[] = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7};
+    alignas(64) static constexpr int kHigh[] = {8,  8,  9,  9,  10, 10, 11, 11,
+                                                12, 12, 13, 13, 14, 14, 15, 15};
+    const __m512 all = _mm512_load_ps(numbers);
+    return {_mm512_permutexvar_ps(_mm512_load_si512(kLow), all),
+            _mm512_permutexvar_ps(_mm512_load_si512(kHigh), all)};
+  }
+
+  [[gnu::always_inline]] static inline void half_to_tile(const int8_t* codes, int at,
+                                                         const float* d_numbers,
+                                                         const float* m_numbers, uint16_t* tile) {
+    const OutputPairs d = output_pairs(d_numbers);
+    OutputPairs m = d;
+    if constexpr (Type::kMinimums) m = output_pairs(m_numbers);
+    for (int i = 0; i < 8; ++i) {
+      const __m512 low = weights_of(codes + i * 64 + at, d.low, m.low);
+      const __m512 high = weights_of(codes + i * 64 + at + 32, d.high, m.high);
+      _mm512_store_si512(tile + i * kTileColumns, round_pairs(low, high));
     }
+  }
+
+  [[gnu::always_inline]] static inline __m512 weights_of(const int8_t* codes, __m512 d, __m512 m) {
+    const __m128i sixteen = _mm_load_si128(reinterpret_cast<const __m128i*>(codes));
+    const __m512 code = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(sixteen));
+    if constexpr (Type::kMinimums) return _mm512_fmadd_ps(code, d, m);
+    return _mm512_mul_ps(code, d);
   }
 };
 

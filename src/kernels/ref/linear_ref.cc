@@ -129,6 +129,7 @@ const LinearKernels& linear_kernels_scalar() {
                                          .generate = multiply,
                                          .order_codes = nullptr,
                                          .panel_outputs = 16,
+                                         .prompt_outputs = 16,
                                          .scratch_bytes = 0};
   return kernels;
 }

@@ -63,6 +63,11 @@ inline void tile_load(const void* base, long stride) {
 }
 
 template <int kTile>
+inline void tile_load_once(const void* base, long stride) {
+  tile_load<kTile>(base, stride);
+}
+
+template <int kTile>
 inline void tile_store(void* base, long stride) {
   const TileRegisters& registers = configured_tile_registers();
   for (int row = 0; row < registers.rows(kTile); ++row) {
