@@ -70,8 +70,6 @@ struct AttentionState {
   float* acc = nullptr;  // [rows, head_dim], not divided by sum
 };
 
-// From a tile's first visit until state() or finish() its thread works on no other tile: levels
-// with tile registers leave work in them.
 struct AttentionKernels {
   int64_t (*scratch_bytes)(int32_t rows, int32_t head_dim);
   // Packs q and clears the state.

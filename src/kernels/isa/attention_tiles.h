@@ -28,16 +28,21 @@ constexpr TileConfig kHalfDepthTiles = [] {
   return config;
 }();
 
-// Where the four tiles of sums go; row r of sum i at to[i] + r * stride_bytes.
+// Where the tiles of sums of a block go; row r of sum i at to[i] + r * stride_bytes. Unused ones
+// are null.
 struct TileSums {
-  float* to[4];
-  int64_t stride_bytes;
+  float* to[4] = {};
+  int64_t stride_bytes = 0;
 
+  template <int kSum>
+  [[gnu::always_inline]] inline void store_one() const {
+    if (to[kSum] != nullptr) tile_store<kSum>(to[kSum], stride_bytes);
+  }
   void store() const {
-    tile_store<0>(to[0], stride_bytes);
-    tile_store<1>(to[1], stride_bytes);
-    tile_store<2>(to[2], stride_bytes);
-    tile_store<3>(to[3], stride_bytes);
+    store_one<0>();
+    store_one<1>();
+    store_one<2>();
+    store_one<3>();
   }
 };
 
@@ -59,16 +64,16 @@ struct TileBlock {
   template <bool kFromZero>
   static void start(const TileSums& before, const TileSums& sums, const TileOperands& from) {
     step(from, [&]<int kSum>() {
-      tile_store<kSum>(before.to[kSum], before.stride_bytes);
+      before.template store_one<kSum>();
       if constexpr (kFromZero) {
         tile_zero<kSum>();
       } else {
         tile_load<kSum>(sums.to[kSum], sums.stride_bytes);
       }
     });
-    if constexpr (kSums < 2) tile_store<1>(before.to[1], before.stride_bytes);
-    if constexpr (kSums < 3) tile_store<2>(before.to[2], before.stride_bytes);
-    if constexpr (kSums < 4) tile_store<3>(before.to[3], before.stride_bytes);
+    if constexpr (kSums < 2) before.template store_one<1>();
+    if constexpr (kSums < 3) before.template store_one<2>();
+    if constexpr (kSums < 4) before.template store_one<3>();
   }
   static void add(const TileOperands& from) {
     step(from, []<int kSum>() {});
