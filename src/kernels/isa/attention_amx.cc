@@ -109,7 +109,6 @@ class TileAttention {
   void visit(const AttentionStep* steps, int32_t num_steps, const AttentionBlock* block) {
     TileConfig config = half_depth() ? kHalfDepthTiles : kFullTiles;
     if (state_.strips == 1) {
-      // Fewer rows take fewer cycles.
       const auto rows = static_cast<uint8_t>(state_.rows);
       for (int tile : {0, 1, 2, 3, kLeft0}) config.rows[tile] = rows;
       if (half_depth()) config.rows[kHalfLeft] = rows;
