@@ -32,6 +32,8 @@ bool cpu_has_f16c() { return (CpuId(1, 0).ecx & (1U << 29)) != 0; }
 
 bool cpu_has_bf16() { return (CpuId(7, 1).eax & (1U << 5)) != 0; }
 
+bool cpu_has_vbmi() { return (CpuId(7, 0).ecx & (1U << 1)) != 0; }
+
 bool cpu_has_amx() {
   constexpr unsigned kBf16 = 1U << 22, kTile = 1U << 24, kInt8 = 1U << 25;
   constexpr unsigned kAll = kBf16 | kTile | kInt8;
@@ -48,7 +50,7 @@ CpuFeatures detect() {
                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
   cpu.avx512_bf16 = cpu.avx512 && cpu_has_bf16();
-  cpu.amx = cpu.avx512_bf16 && cpu_has_amx() && request_tile_registers();
+  cpu.amx = cpu.avx512_bf16 && cpu_has_vbmi() && cpu_has_amx() && request_tile_registers();
 #elif defined(__aarch64__)
   constexpr unsigned long kHalf = 1UL << 10, kDotProduct = 1UL << 20;
   const unsigned long capabilities = getauxval(AT_HWCAP);

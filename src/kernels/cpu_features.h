@@ -7,7 +7,7 @@ struct CpuFeatures {
   bool avx2 = false;         // AVX2, FMA, F16C
   bool avx512 = false;       // F, BW, VL, DQ, VNNI
   bool avx512_bf16 = false;  // avx512 and AVX512_BF16
-  bool amx = false;   // avx512_bf16, AMX tile/int8/bf16, and permission to use tile registers
+  bool amx = false;   // avx512_bf16, VBMI, AMX tile/int8/bf16, permission to use tile registers
   bool neon = false;  // Armv8.2 dot product and fp16
 };
 

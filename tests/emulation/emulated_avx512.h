@@ -185,6 +185,39 @@ inline __m512i emulated_mask_blend_epi32(__mmask16 mask, __m512i a, __m512i b) {
   const auto x = lanes<uint32_t>(a), y = lanes<uint32_t>(b);
   return make_lanes<__m512i, uint32_t>([&](int i) { return in_mask(mask, i) ? y.at[i] : x.at[i]; });
 }
+inline __m512i emulated_sub_epi16(__m512i a, __m512i b) {
+  return each_lane<uint16_t>(a, b, [](int x, int y) { return static_cast<uint16_t>(x - y); });
+}
+inline __m512i emulated_srli_epi16(__m512i a, unsigned count) {
+  return each_lane<uint16_t>(
+      a, [=](uint16_t x) { return static_cast<uint16_t>(count > 15 ? 0 : x >> count); });
+}
+// The highest bit of each lane.
+inline __mmask32 emulated_movepi16_mask(__m512i a) {
+  const auto x = lanes<uint16_t>(a);
+  uint32_t mask = 0;
+  for (int i = 0; i < 32; ++i) mask |= static_cast<uint32_t>(x.at[i] >> 15) << i;
+  return mask;
+}
+// Signed numbers to unsigned ones half as wide, held at their ends: four of a, four of b, and so
+// on.
+inline __m512i emulated_packus_epi32(__m512i a, __m512i b) {
+  const auto x = lanes<int32_t>(a), y = lanes<int32_t>(b);
+  return make_lanes<__m512i, uint16_t>([&](int i) {
+    const int at = i / 8 * 4 + i % 4;
+    const int32_t value = i % 8 < 4 ? x.at[at] : y.at[at];
+    return static_cast<uint16_t>(value < 0 ? 0 : value > 65535 ? 65535 : value);
+  });
+}
+inline __m512i emulated_permutexvar_epi64(__m512i index, __m512i a) {
+  const auto x = lanes<uint64_t>(a), from = lanes<uint64_t>(index);
+  return make_lanes<__m512i, uint64_t>([&](int i) { return x.at[from.at[i] & 7]; });
+}
+inline __m512i emulated_maskz_permutexvar_epi8(__mmask64 mask, __m512i index, __m512i a) {
+  const auto x = lanes<uint8_t>(a), from = lanes<uint8_t>(index);
+  return make_lanes<__m512i, uint8_t>(
+      [&](int i) { return (mask >> i & 1) != 0 ? x.at[from.at[i] & 63] : uint8_t{0}; });
+}
 // Lane i is lane (index & 15) of a, or of b where index bit 4 is set.
 inline __m512i emulated_permutex2var_epi32(__m512i a, __m512i index, __m512i b) {
   const auto x = lanes<uint32_t>(a), y = lanes<uint32_t>(b), from = lanes<uint32_t>(index);

@@ -98,10 +98,6 @@ struct Attention {
   }
 
  private:
-  static int64_t row_offset(const AttentionTile& tile, int32_t row) {
-    return row / tile.group * tile.query_stride + int64_t{row % tile.group} * tile.head_dim;
-  }
-
   static TokenRange seen_by_strip(const AttentionTile& tile, const AttentionBlock& block,
                                   const Strips& strips, int32_t strip) {
     const int32_t first = strips.begin(strip);
@@ -178,7 +174,7 @@ struct Attention {
     const auto* v = reinterpret_cast<const uint16_t*>(block.v);
     const bool all_see_all = seen_by(tile, block, 0).contains(steps) &&
                              seen_by(tile, block, state.rows - 1).contains(steps);
-    if (!all_see_all && !all_finite(tile, v, steps)) {
+    if (!all_see_all && !all_finite<S>(tile, v, steps)) {
       add_values_row_by_row(tile, block, state);
       return;
     }
@@ -239,31 +235,6 @@ struct Attention {
     Products::weigh(tile, state.weights + int64_t{row} * kPageTokens, tokens.begin, rows, operand,
                     num_groups, tokens, state.shrink + row,
                     state.acc + int64_t{row} * tile.head_dim + dim);
-  }
-
-  static const uint16_t* v_group(const uint16_t* v, int32_t dim) {
-    return v + int64_t{dim / kKvLanes} * kVGroupUnits * 2;
-  }
-
-  static void copy_seen(const uint16_t* v, int32_t num_groups, TokenRange seen, uint16_t* to) {
-    for (int32_t i = 0; i < num_groups * kVGroupUnits * 2; ++i) {
-      const int32_t token = i % (2 * kVGroupUnits) / (2 * kKvLanes) * 2 + i % 2;
-      to[i] = seen.begin <= token && token < seen.end ? v[i] : uint16_t{0};
-    }
-  }
-
-  static bool all_finite(const AttentionTile& tile, const uint16_t* v, TokenRange tokens) {
-    // Zero times an infinity or NaN is NaN.
-    Vec zeros = S::zero();
-    for (int32_t dim = 0; dim < tile.head_dim; dim += kKvLanes) {
-      const auto* units = reinterpret_cast<const uint32_t*>(v_group(v, dim));
-      for (int32_t i = tokens.begin / 2 * kKvLanes; i < tokens.end / 2 * kKvLanes; i += S::kLanes) {
-        Vec first, second;
-        split_halves<S>(tile.dtype, S::load_bits(units + i), first, second);
-        zeros = S::fma(first, S::zero(), S::fma(second, S::zero(), zeros));
-      }
-    }
-    return S::sum(zeros) == 0;
   }
 };
 

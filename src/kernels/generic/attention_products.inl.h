@@ -256,5 +256,33 @@ struct FloatDot {
   }
 };
 
+inline const uint16_t* v_group(const uint16_t* v, int32_t dim) {
+  return v + int64_t{dim / kKvLanes} * kVGroupUnits * 2;
+}
+
+// V of num_groups groups of dims as a row that sees only `seen` may read it.
+inline void copy_seen(const uint16_t* v, int32_t num_groups, TokenRange seen, uint16_t* to) {
+  for (int32_t i = 0; i < num_groups * kVGroupUnits * 2; ++i) {
+    const int32_t token = i % (2 * kVGroupUnits) / (2 * kKvLanes) * 2 + i % 2;
+    to[i] = seen.begin <= token && token < seen.end ? v[i] : uint16_t{0};
+  }
+}
+
+template <class S>
+inline bool all_finite(const AttentionTile& tile, const uint16_t* v, TokenRange tokens) {
+  using Vec = typename S::Vec;
+  // Zero times an infinity or NaN is NaN.
+  Vec zeros = S::zero();
+  for (int32_t dim = 0; dim < tile.head_dim; dim += kKvLanes) {
+    const auto* units = reinterpret_cast<const uint32_t*>(v_group(v, dim));
+    for (int32_t i = tokens.begin / 2 * kKvLanes; i < tokens.end / 2 * kKvLanes; i += S::kLanes) {
+      Vec first, second;
+      split_halves<S>(tile.dtype, S::load_bits(units + i), first, second);
+      zeros = S::fma(first, S::zero(), S::fma(second, S::zero(), zeros));
+    }
+  }
+  return S::sum(zeros) == 0;
+}
+
 }  // namespace
 }  // namespace winnow

@@ -48,6 +48,11 @@ inline TokenRange seen_by(const AttentionTile& tile, const AttentionBlock& block
   return seen_by_any(tile, block, row, row);
 }
 
+// Of a packed row in q and out.
+inline int64_t row_offset(const AttentionTile& tile, int32_t row) {
+  return row / tile.group * tile.query_stride + int64_t{row % tile.group} * tile.head_dim;
+}
+
 // Rows are worked on in strips of at most kStripRows, as equal as can be.
 struct Strips {
   Strips(int32_t num_rows, int32_t max_rows)

@@ -13,6 +13,7 @@
 #undef _mm512_extracti64x4_epi64
 #undef _mm512_roundscale_ps
 #undef _mm512_slli_epi32
+#undef _mm512_srli_epi16
 #undef _mm512_srli_epi32
 
 #define _mm512_loadu_ps emulated_loadu_ps
@@ -51,6 +52,12 @@
 #define _mm512_or_si512 emulated_or_si512
 #define _mm512_slli_epi32 emulated_slli_epi32
 #define _mm512_srli_epi32 emulated_srli_epi32
+#define _mm512_sub_epi16 emulated_sub_epi16
+#define _mm512_srli_epi16 emulated_srli_epi16
+#define _mm512_movepi16_mask emulated_movepi16_mask
+#define _mm512_packus_epi32 emulated_packus_epi32
+#define _mm512_permutexvar_epi64 emulated_permutexvar_epi64
+#define _mm512_maskz_permutexvar_epi8 emulated_maskz_permutexvar_epi8
 #define _mm512_mask_blend_epi32 emulated_mask_blend_epi32
 #define _mm512_permutex2var_epi32 emulated_permutex2var_epi32
 #define _mm512_unpacklo_epi16 emulated_unpacklo_epi16
