@@ -27,6 +27,7 @@ void add_attention_flags(FlagSet& set, AttentionFlags& flags, AttentionHelp help
       "--attention", flags.attention, {"dense", "sparse", "auto"},
       "how long prompts attend; auto: sparse from 4,096 tokens on [" + flags.attention + "]");
   set.choice("--sparse-rule", flags.rule, {"winnow", "v2"}, "which blocks are kept [winnow]");
+  detail();
   set.number("--sparse-tau", flags.tau, {0, 1}, "winnow: least share of a kept block [0.004]");
   set.number("--sparse-alpha", flags.alpha, {0, 1}, "v2: least part of the best score [0.1]");
   detail();
@@ -61,6 +62,7 @@ void add_decode_flags(FlagSet& set, AttentionFlags& flags) {
   set.choice("--sparse-decode", flags.decode, {"on", "off"},
              "answers to long prompts attend sparsely too [off]");
   add_decode_tau_flag(set, flags);
+  set.hide_last();
 }
 
 void add_decode_tau_flag(FlagSet& set, AttentionFlags& flags) {

@@ -32,7 +32,7 @@ inline constexpr const char* kMoreAttentionFlags =
 // --attention, and the rule's parameters.
 void add_attention_flags(FlagSet& set, AttentionFlags& flags,
                          AttentionHelp help = AttentionHelp::kAll);
-// --sparse-decode, and its tau, for a verb that makes answers.
+// --sparse-decode, and its tau, which the help leaves out, for a verb that makes answers.
 void add_decode_flags(FlagSet& set, AttentionFlags& flags);
 void add_decode_tau_flag(FlagSet& set, AttentionFlags& flags);
 // Those among them that say where a rule's rows and forced blocks begin and end.
