@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
+#include "attention/piece_states.h"
 #include "base/check.h"
 #include "kernels/attention_kernels.h"
 
@@ -13,11 +13,6 @@ namespace {
 // Packed rows of a prompt tile: enough that converting a block of K and V once per tile costs
 // little beside its products, few enough that the tile's logits stay in the second-level cache.
 constexpr int kMaxTileRows = 128;
-
-// Keys of one piece of generate_attention: long enough to amortise a task, short enough that one
-// long sequence occupies every thread.
-constexpr int32_t kPieceTokens = 512;
-static_assert(kPieceTokens % kPageTokens == 0);
 
 int64_t round_up(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -120,45 +115,6 @@ class PiecePlan {
   std::span<const AttentionRows> sequences_;
   int32_t max_pieces_ = 0;
 };
-
-// The states that the tasks leave, `group` rows each.
-struct PieceStates {
-  float* data = nullptr;
-  int group = 0;
-  int head_dim = 0;
-
-  static size_t size(int64_t num_tasks, int group, int head_dim) {
-    return static_cast<size_t>(num_tasks * group * (head_dim + 2));
-  }
-  AttentionState of_task(int64_t task_idx) const {
-    float* state = data + task_idx * group * (head_dim + 2);
-    return {state, state + group, state + 2 * group};
-  }
-  void keep(int64_t task_idx, const AttentionState& from) const {
-    const AttentionState to = of_task(task_idx);
-    std::copy_n(from.max, group, to.max);
-    std::copy_n(from.sum, group, to.sum);
-    std::copy_n(from.acc, int64_t{group} * head_dim, to.acc);
-  }
-};
-
-// Joins one row's pieces of tasks [begin, end) in ascending order and writes its result. One piece
-// alone gives the bits that AttentionKernels::finish gives.
-void merge_row(const PieceStates& states, int64_t begin, int64_t end, int row, float* out) {
-  float max = states.of_task(begin).max[row];
-  for (int64_t i = begin; i < end; ++i) max = std::max(max, states.of_task(i).max[row]);
-  float sum = 0;
-  std::fill_n(out, states.head_dim, 0.0F);
-  for (int64_t i = begin; i < end; ++i) {
-    const AttentionState piece = states.of_task(i);
-    const float weight = std::exp2(piece.max[row] - max);
-    const float* acc = piece.acc + int64_t{row} * states.head_dim;
-    sum += piece.sum[row] * weight;
-    for (int dim = 0; dim < states.head_dim; ++dim) out[dim] += acc[dim] * weight;
-  }
-  const float inverse = 1 / sum;
-  for (int dim = 0; dim < states.head_dim; ++dim) out[dim] *= inverse;
-}
 
 }  // namespace
 
@@ -268,10 +224,7 @@ void generate_attention(const KernelTable& kernels, const AttentionShape& shape,
     const AttentionRows& rows = sequences[static_cast<size_t>(task.sequence_idx)];
     const int32_t num_pieces = plan.last_piece(rows) - plan.first_piece(rows) + 1;
     float* out = rows.out + int64_t{task.kv_head} * group * layout.head_dim;
-    for (int row = 0; row < group; ++row) {
-      merge_row(states, first_task, first_task + num_pieces, row,
-                out + int64_t{row} * layout.head_dim);
-    }
+    states.merge(first_task, first_task + num_pieces, out);
   });
 }
 

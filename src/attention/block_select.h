@@ -22,6 +22,10 @@ struct BlockSplit {
   }
 };
 
+// An RMS share that is spread evenly over the rows is smaller than what its best row loses; with
+// this factor tau means about the largest share of a row that may be left out.
+inline constexpr float kShareFactor = 1.6F;
+
 // Keeps block first_block + i where shares[i] reaches `least`, and where it is NaN.
 void split_by_share(std::span<const float> shares, float least, int32_t first_block,
                     BlockSplit& split);

@@ -37,6 +37,22 @@ void visit_tokens(const SparseCall& call, const HeadPages& pages, const Attentio
   }
 }
 
+void count_pairs(const SparseCall& call, int64_t all_pairs, int64_t candidate_pairs,
+                 int64_t kept_pairs, AttentionStats& stats) {
+  stats.causal_pairs += all_pairs;
+  stats.kept_pairs += all_pairs - candidate_pairs + kept_pairs;
+  if (call.sparse.given != nullptr) return;
+  // Of a pair's 2 x head_dim multiply-adds: rank of bytes for its sketch, head_dim per block for
+  // its mean key, and as many for the mean value of a block that is left out.
+  const KvLayout& layout = call.layout();
+  const double sketch = 0.25 * layout.sketch_rank / layout.head_dim;
+  const double mean = 0.5 / layout.block_tokens;
+  stats.selection_pairs += static_cast<double>(candidate_pairs) * (sketch + mean);
+  if (call.sparse.rule->correction) {
+    stats.selection_pairs += static_cast<double>(candidate_pairs - kept_pairs) * mean;
+  }
+}
+
 void report(const SparseCall& call, const TileRows& rows, int32_t block_tokens,
             const BlockSplit& split, int32_t first_candidate, int32_t end_candidate) {
   if (call.sparse.observer == nullptr) return;

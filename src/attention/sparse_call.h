@@ -75,6 +75,11 @@ class StepVisits {
   int32_t num_steps_ = 0;
 };
 
+// Counts rows that see all_pairs keys, of which candidate_pairs had a score and kept_pairs of those
+// were kept, by the `winnow` rule.
+void count_pairs(const SparseCall& call, int64_t all_pairs, int64_t candidate_pairs,
+                 int64_t kept_pairs, AttentionStats& stats);
+
 // Tells the observer, if there is one, what a tile keeps.
 void report(const SparseCall& call, const TileRows& rows, int32_t block_tokens,
             const BlockSplit& split, int32_t first_candidate, int32_t end_candidate);

@@ -7,9 +7,6 @@ namespace {
 
 // Positions whose tiles share a window: the forced keys begin at multiples of it.
 constexpr int32_t kWindowStep = 64;
-// An RMS share that is spread evenly over the rows is smaller than what its best row loses; with
-// this factor tau means about the largest share of a row that may be left out.
-constexpr float kShareFactor = 1.6F;
 
 // The steps stand in the order in which run() takes them.
 class WinnowTile {
@@ -125,17 +122,7 @@ void WinnowTile::count(const BlockSplit& split, AttentionStats& stats) const {
   const int64_t all_pairs = pairs_seen(rows_.begin, rows_.end);
   const int64_t candidate_pairs = int64_t{tile_.queries} * num_blocks() * block_tokens();
   const int64_t kept_pairs = int64_t{tile_.queries} * split.num_kept * block_tokens();
-  stats.causal_pairs += all_pairs;
-  stats.kept_pairs += all_pairs - candidate_pairs + kept_pairs;
-  if (call_.sparse.given != nullptr) return;
-  // Of a pair's 2 x head_dim multiply-adds: rank of bytes for its sketch, head_dim per block for
-  // its mean key, and as many for the mean value of a block that is left out.
-  const double sketch = 0.25 * call_.layout().sketch_rank / tile_.head_dim;
-  const double mean = 0.5 / block_tokens();
-  stats.selection_pairs += static_cast<double>(candidate_pairs) * (sketch + mean);
-  if (call_.sparse.rule->correction) {
-    stats.selection_pairs += static_cast<double>(candidate_pairs - kept_pairs) * mean;
-  }
+  count_pairs(call_, all_pairs, candidate_pairs, kept_pairs, stats);
 }
 
 }  // namespace

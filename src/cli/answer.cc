@@ -124,6 +124,11 @@ boost::json::object answer_json(const Answer& answer) {
                          {"attend_ms", times.attend_ms},
                          {"rest_ms", times.rest_ms}};
   }
+  if (generation.answer_attention.has_selection()) {
+    json["decode_attention"] = {
+        {"density", generation.answer_attention.density()},
+        {"effective_density", generation.answer_attention.effective_density()}};
+  }
   return json;
 }
 
@@ -147,7 +152,11 @@ std::string answer_summary(const Answer& answer) {
                 grouped(static_cast<int64_t>(generation.tokens.size())).c_str(),
                 per_second(decode_steps(generation), generation.predicted_ms),
                 std::string(finish_name(generation.finish)).c_str());
-  return line + text + "; peak memory " + binary_size(peak_resident_bytes());
+  line += text;
+  if (generation.answer_attention.has_selection()) {
+    line += formatted("; decode density %.3f", generation.answer_attention.density());
+  }
+  return line + "; peak memory " + binary_size(peak_resident_bytes());
 }
 
 }  // namespace winnow

@@ -31,6 +31,19 @@ struct AttentionComparison {
   double time_share() const;
 };
 
+struct AnswerComparison {
+  DivergenceReport report;
+  ComparedAnswers stats;  // the reference is dense
+
+  // Time of the steps as a share of those with dense attention.
+  double time_share() const;
+};
+
+// The text from `begin` on as the answer to what comes before it, a dense prompt: dense against
+// `rule`. Otherwise as compare_attention().
+Result<AnswerComparison> compare_decode(const LoadedModel& loaded, std::span<const TokenId> ids,
+                                        int64_t begin, const SparseRule& rule, Console& console);
+
 // Needs an engine with room for two contexts. Shows progress. kInterrupted after Ctrl+C.
 Result<AttentionComparison> compare_attention(const LoadedModel& loaded,
                                               std::span<const TokenId> ids,

@@ -27,6 +27,7 @@ void add_attention_flags(FlagSet& set, AttentionFlags& flags, AttentionHelp help
       "--attention", flags.attention, {"dense", "sparse", "auto"},
       "how long prompts attend; auto: sparse from 4,096 tokens on [" + flags.attention + "]");
   set.choice("--sparse-rule", flags.rule, {"winnow", "v2"}, "which blocks are kept [winnow]");
+  detail();
   set.number("--sparse-tau", flags.tau, {0, 1}, "winnow: least share of a kept block [0.004]");
   set.number("--sparse-alpha", flags.alpha, {0, 1}, "v2: least part of the best score [0.1]");
   detail();
@@ -57,15 +58,34 @@ void add_rule_size_flags(FlagSet& set, AttentionFlags& flags, AttentionHelp help
   detail();
 }
 
+void add_decode_flags(FlagSet& set, AttentionFlags& flags) {
+  set.choice("--sparse-decode", flags.decode, {"on", "off"},
+             "answers to long prompts attend sparsely too [off]");
+  add_decode_tau_flag(set, flags);
+  set.hide_last();
+}
+
+void add_decode_tau_flag(FlagSet& set, AttentionFlags& flags) {
+  set.number("--sparse-decode-tau", flags.decode_tau, {0, 1},
+             formatted("least share of a block kept for a generated token [%g]",
+                       static_cast<double>(SparseRule{}.decode_tau)));
+}
+
 Result<SparseRule> sparse_rule(const AttentionFlags& flags) {
   TRY_STATUS(check_multiple("--sparse-sink", flags.sink_tokens, KvLayout{}.block_tokens));
   TRY_STATUS(check_multiple("--sparse-window", flags.window_tokens, 64));
   TRY_STATUS(check_multiple("--sparse-dense-tokens", flags.dense_tokens, kPageTokens));
+  if (flags.decode == "on" && flags.rule != "winnow") {
+    return fail(ErrorCode::kInvalidArgument,
+                "--sparse-decode: expected --sparse-rule winnow, found %s", flags.rule.c_str());
+  }
   return SparseRule{.kind = flags.rule == "v2" ? SparseRuleKind::kV2 : SparseRuleKind::kWinnow,
+                    .decode = flags.decode == "on",
                     .correction = flags.correction == "on",
                     .dense_tokens = static_cast<int32_t>(flags.dense_tokens),
                     .tail_tokens = static_cast<int32_t>(flags.tail_tokens),
                     .tau = flags.tau,
+                    .decode_tau = flags.decode_tau,
                     .sink_tokens = static_cast<int32_t>(flags.sink_tokens),
                     .window_tokens = static_cast<int32_t>(flags.window_tokens),
                     .alpha = flags.alpha,
@@ -75,7 +95,8 @@ Result<SparseRule> sparse_rule(const AttentionFlags& flags) {
 Result<std::optional<SparseRule>> chosen_attention(const AttentionFlags& flags) {
   TRY(SparseRule rule, sparse_rule(flags));
   if (flags.attention == "auto") rule.min_tokens = kAutoTokens;
-  return flags.attention == "dense" ? std::nullopt : std::optional(rule);
+  rule.prompt = flags.attention != "dense";
+  return rule.prompt || rule.decode ? std::optional(rule) : std::nullopt;
 }
 
 Result<SparseRule> sparse_only(const AttentionFlags& flags) {
@@ -85,9 +106,12 @@ Result<SparseRule> sparse_only(const AttentionFlags& flags) {
 
 std::string attention_name(const std::optional<SparseRule>& rule) {
   if (!rule) return "dense";
-  return rule->kind == SparseRuleKind::kV2
-             ? formatted("v2 alpha %g", static_cast<double>(rule->alpha))
-             : formatted("winnow tau %g", static_cast<double>(rule->tau));
+  std::string name = !rule->prompt ? "dense"
+                     : rule->kind == SparseRuleKind::kV2
+                         ? formatted("v2 alpha %g", static_cast<double>(rule->alpha))
+                         : formatted("winnow tau %g", static_cast<double>(rule->tau));
+  if (rule->decode) name += formatted(", decode tau %g", static_cast<double>(rule->decode_tau));
+  return name;
 }
 
 }  // namespace winnow

@@ -20,6 +20,8 @@ struct AttentionFlags {
   int64_t tail_tokens = SparseRule{}.tail_tokens;
   int64_t sink_tokens = SparseRule{}.sink_tokens;
   int64_t window_tokens = SparseRule{}.window_tokens;
+  std::string decode = "off";
+  float decode_tau = SparseRule{}.decode_tau;
 };
 
 // Which of the flags a verb's help explains; all of them are taken.
@@ -30,19 +32,22 @@ inline constexpr const char* kMoreAttentionFlags =
 // --attention, and the rule's parameters.
 void add_attention_flags(FlagSet& set, AttentionFlags& flags,
                          AttentionHelp help = AttentionHelp::kAll);
+// --sparse-decode, and its tau, which the help leaves out, for a verb that makes answers.
+void add_decode_flags(FlagSet& set, AttentionFlags& flags);
+void add_decode_tau_flag(FlagSet& set, AttentionFlags& flags);
 // Those among them that say where a rule's rows and forced blocks begin and end.
 void add_rule_size_flags(FlagSet& set, AttentionFlags& flags,
                          AttentionHelp help = AttentionHelp::kAll);
 
 // The rule itself, whatever --attention says. kInvalidArgument for a size that is no multiple of
-// what the rule's tiles need.
+// what the rule's tiles need, and for --sparse-decode with a rule that has none.
 Result<SparseRule> sparse_rule(const AttentionFlags& flags);
-// None where --attention is dense.
+// None where --attention is dense; only answers are sparse if --sparse-decode is on.
 Result<std::optional<SparseRule>> chosen_attention(const AttentionFlags& flags);
 // For a verb that shows what sparse attention does: also kInvalidArgument where --attention is
 // dense.
 Result<SparseRule> sparse_only(const AttentionFlags& flags);
-// "dense", "winnow tau 0.004", "v2 alpha 0.1".
+// "dense", "winnow tau 0.004", "v2 alpha 0.1", and what of answers: "dense, decode tau 0.004".
 std::string attention_name(const std::optional<SparseRule>& rule);
 
 }  // namespace winnow

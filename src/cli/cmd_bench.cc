@@ -57,6 +57,7 @@ void add_flags(FlagSet& set, BenchFlags& flags, bool& quiet) {
   set.choice("-o,--output", flags.format, {"md", "json", "csv"}, "form of the table [md]");
   add_engine_flags(set, flags.model);
   add_attention_flags(set, flags.attention, AttentionHelp::kMain);
+  add_decode_flags(set, flags.attention);
   set.toggle("-q,--quiet", quiet, "no progress on stderr");
 }
 

@@ -46,6 +46,7 @@ void add_flags(FlagSet& set, ChatFlags& flags, bool& quiet) {
   add_sampling_flags(set, flags.sampling);
   add_engine_flags(set, flags.model);
   add_attention_flags(set, flags.attention, AttentionHelp::kMain);
+  add_decode_flags(set, flags.attention);
   set.toggle("-q,--quiet", quiet, "no progress and no figures on stderr");
 }
 

@@ -42,6 +42,7 @@ void add_flags(FlagSet& set, RunFlags& flags, bool& quiet) {
   add_sampling_flags(set, flags.sampling);
   add_engine_flags(set, flags.model);
   add_attention_flags(set, flags.attention, AttentionHelp::kMain);
+  add_decode_flags(set, flags.attention);
   set.toggle("--compare", flags.compare, "answer with dense and with sparse attention");
   set.toggle("--json", flags.json, "print one JSON object with text, tokens and timings");
   set.toggle("-q,--quiet", quiet, "no progress and no summary on stderr");

@@ -92,6 +92,7 @@ void add_flags(FlagSet& set, ServeFlags& flags, bool& quiet) {
   set.choice("--prefix-reuse", flags.prefix_reuse, {"exact", "all"},
              "cached tokens that serve a prompt; exact: answers as without them [exact]");
   add_attention_flags(set, flags.attention, AttentionHelp::kMain);
+  add_decode_flags(set, flags.attention);
   set.toggle("-q,--quiet", quiet, "no notes and no line per request on stderr");
 }
 

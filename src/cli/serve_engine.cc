@@ -12,7 +12,8 @@ namespace {
 Result<std::optional<SparseProfile>> chosen_profile(const ModelFlags& model,
                                                     const AttentionFlags& attention,
                                                     const LoadedModel& loaded, Console& console) {
-  if (attention.attention == "dense" || model.profile == "none") {
+  const bool dense = attention.attention == "dense" && attention.decode == "off";
+  if (dense || model.profile == "none") {
     return std::optional<SparseProfile>();
   }
   // The text that a profile is made on has fewer tokens than this.

@@ -37,8 +37,9 @@ struct BatchRequest {
   bool clipped;             // the context ends the answer before max_new_tokens does
   Sampler sampler;
   SequenceSummaries summaries;
-  std::vector<TokenId> saved_prompt;  // of a request that saves it
-  AttentionStats attention;
+  std::vector<TokenId> saved_prompt;   // of a request that saves it
+  AttentionStats attention;            // of the prompt
+  AttentionStats answer_attention;     // of generated tokens
   std::vector<float> adjusted_logits;  // scratch: where some tokens may not come next
 
   int64_t generated_tokens = 0;

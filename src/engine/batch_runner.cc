@@ -13,7 +13,7 @@ struct BatchRunner::Part {
   const ScheduledSequence* sequence = nullptr;
   BatchRequest* request = nullptr;
   StepOutcome* outcome = nullptr;
-  SparsePrompt sparse = {};
+  SparseSequence sparse = {};
   int32_t num_logits = 0;
   int64_t first_row = 0;  // of the step's wanted rows
 
@@ -40,16 +40,15 @@ StepSequence BatchRunner::to_step_sequence(Part& part) {
       .pages = part.sequence->pages,
       .phase = step.phase,
       .num_logits = part.num_logits};
-  if (part.is_prompt()) {
-    result.stats = &request.attention;
-    if (request.mode.has_sparse_rows()) {
-      part.sparse = {.rule = &*request.mode.rule,
-                     .end = request.mode.sparse_end,
-                     .summaries = &request.summaries,
-                     .profile = profile_ ? &*profile_ : nullptr,
-                     .observer = request.request.observer};
-      result.sparse = &part.sparse;
-    }
+  result.stats = part.is_prompt() ? &request.attention : &request.answer_attention;
+  const PromptMode& mode = request.mode;
+  if (part.is_prompt() ? mode.has_sparse_rows() : mode.sparse_answer) {
+    part.sparse = {.rule = &*mode.rule,
+                   .end = mode.sparse_end,
+                   .summaries = &request.summaries,
+                   .profile = profile_ ? &*profile_ : nullptr,
+                   .observer = request.request.observer};
+    result.sparse = &part.sparse;
   }
   return result;
 }
@@ -167,7 +166,7 @@ void BatchRunner::exchanged(BatchRequest& request, int32_t page_idx) {
 
 void BatchRunner::restarted(BatchRequest& request, std::span<const PageId> cached_pages) {
   request.summaries.truncate(0);
-  if (!request.mode.has_sparse_rows()) return;
+  if (!request.mode.uses_summaries()) return;
   const auto first_without = std::find_if(cached_pages.begin(), cached_pages.end(), [&](PageId id) {
     return !has_summaries_[static_cast<size_t>(id)];
   });

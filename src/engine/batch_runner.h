@@ -57,7 +57,7 @@ class BatchRunner {
   Decoder decoder_;
   std::unique_ptr<KvStore> kv_;
   std::optional<SparseProfile> profile_;
-  // [num_pages]: written by a sequence with sparse rows since the page was last filled.
+  // [num_pages]: written by a sequence that uses them since the page was last filled.
   std::vector<bool> has_summaries_;
 };
 

@@ -437,6 +437,7 @@ void BatchingService::finish(RequestId id, RequestEnd end) {
   end.prompt_s = request->first_token_s.value_or(now_s) - end.queue_s;
   end.decode_s = request->first_token_s ? request->last_token_s - *request->first_token_s : 0;
   end.attention = request->attention;
+  end.answer_attention = request->answer_attention;
   request->listener->on_end(end);
 }
 

@@ -183,6 +183,41 @@ TEST(BatchingService, SparsePromptsShareWhatAFreshRunWouldFillAlike) {
   EXPECT_GT(cached, 0);
 }
 
+// Dense, with sparse prompts and answers, and with sparse answers alone: side by side, their
+// prompts beginning alike.
+std::vector<std::optional<SparseRule>> answer_rules() {
+  const SparseRule both{
+      .decode = true, .dense_tokens = 128, .tail_tokens = 64, .tau = 0.3F, .decode_tau = 0.3F};
+  SparseRule answers = both;
+  answers.prompt = false;
+  return {both, std::nullopt, answers};
+}
+
+TEST(BatchingService, SparseAnswersAreThoseOfAnEngineThatRunsNothingElse) {
+  std::mt19937 random(17);
+  const std::vector<TokenId> shared = random_tokens(random, 300);
+  const auto service = service_with({.engine = {.chunk_tokens = 128, .context_tokens = 512}});
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::pair<Running, std::optional<SparseRule>>> runs;
+    for (const int prompt_tokens : {90, 200, 300}) {
+      for (const auto& rule : answer_rules()) {
+        const std::vector<TokenId> prompt(shared.begin(), shared.begin() + prompt_tokens);
+        runs.emplace_back(
+            start(*service, {.prompt = prompt, .max_new_tokens = 150, .sparse = rule}), rule);
+      }
+    }
+    int64_t cached = 0;
+    for (auto& [run, rule] : runs) {
+      const RequestEnd end = run.listener->wait_for_end();
+      cached += end.cached_tokens;
+      EXPECT_EQ(end.answer_attention.has_selection(), rule.has_value() && run.prompt.size() > 90);
+      EXPECT_EQ(run.listener->ids(),
+                answer_alone(run.prompt, {.max_new_tokens = 150, .sparse = rule}));
+    }
+    EXPECT_TRUE(round == 0 || cached > 0);
+  }
+}
+
 TEST(BatchingService, AnswersSurviveHavingTheirPagesTaken) {
   for (const int max_rerun_tokens : {1, 16}) {
     std::mt19937 random(13);
@@ -190,15 +225,19 @@ TEST(BatchingService, AnswersSurviveHavingTheirPagesTaken) {
                             .kv_tokens = 8 * 128,
                             .limits = {.max_rerun_tokens = max_rerun_tokens}};
     const auto service = service_with(std::move(options));
+    const std::vector<std::optional<SparseRule>> rules = answer_rules();
     std::vector<Running> runs;
-    for (int i = 0; i < 6; ++i) {
-      runs.push_back(
-          start(*service, {.prompt = random_tokens(random, 100 + 20 * i), .max_new_tokens = 300}));
+    for (size_t i = 0; i < 6; ++i) {
+      runs.push_back(start(*service, {.prompt = random_tokens(random, 100 + 20 * i),
+                                      .max_new_tokens = 300,
+                                      .sparse = rules[i % rules.size()]}));
     }
     int32_t preemptions = 0;
-    for (Running& run : runs) {
-      preemptions += run.listener->wait_for_end().num_preemptions;
-      EXPECT_EQ(run.listener->ids(), answer_alone(run.prompt, {.max_new_tokens = 300}));
+    for (size_t i = 0; i < 6; ++i) {
+      preemptions += runs[i].listener->wait_for_end().num_preemptions;
+      EXPECT_EQ(
+          runs[i].listener->ids(),
+          answer_alone(runs[i].prompt, {.max_new_tokens = 300, .sparse = rules[i % rules.size()]}));
     }
     EXPECT_GT(preemptions, 0);
   }

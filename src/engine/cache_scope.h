@@ -10,7 +10,7 @@
 
 namespace winnow {
 
-// The rule of the mode's sparse rows; empty if it has none.
+// The rule of the mode's sparse rows and tokens; empty if it has none.
 std::string mode_scope(const PromptMode& mode);
 // Of a tenant's prompt in that mode. The sketches of a page with sparse rows after it depend on the
 // first tokens of its prompt, so prompts that differ there share nothing.

@@ -47,9 +47,11 @@ struct Engine::Impl {
                                  std::span<const TokenId> prompt, const GenerateOptions& options);
   Status prefill(Sequence& sequence, PromptRun& run, int64_t until, const GenerateOptions& options,
                  FunctionRef<void(const LogitRows&)> on_logits);
-  Status answer(Sequence& sequence, std::span<const TokenId> prompt, const GenerateOptions& options,
+  Status answer(Sequence& sequence, const PromptRun& run, const GenerateOptions& options,
                 std::vector<float>& logits, const Stopwatch& since_call, Generation& result);
-  void run_generated_token(Sequence& sequence, TokenId token, std::vector<float>& logits);
+  SparseSequence sparse_sequence(Sequence& sequence, const PromptRun& run) const;
+  void run_generated_token(Sequence& sequence, const PromptRun& run, TokenId token,
+                           AttentionStats& stats, std::vector<float>& logits);
 
   std::shared_ptr<const Model> model;
   ThreadPool pool;
@@ -125,7 +127,7 @@ Result<PromptRun> Engine::Impl::start_prompt(Engine& engine, Sequence& sequence,
                                              const GenerateOptions& options) {
   PromptRun run = new_run(sequence, prompt, options);
   const bool wants_profile =
-      run.mode.has_sparse_rows() && run.mode.rule->kind == SparseRuleKind::kWinnow;
+      run.mode.uses_summaries() && run.mode.rule->kind == SparseRuleKind::kWinnow;
   if (wants_profile && profile_source) {
     ProfileSource source = std::exchange(profile_source, nullptr);
     Result<SparseProfile> found = source(engine);
@@ -137,6 +139,13 @@ Result<PromptRun> Engine::Impl::start_prompt(Engine& engine, Sequence& sequence,
   }
   run.profile = profile ? &*profile : nullptr;
   return run;
+}
+
+SparseSequence Engine::Impl::sparse_sequence(Sequence& sequence, const PromptRun& run) const {
+  return {.rule = run.mode.rule ? &*run.mode.rule : nullptr,
+          .end = run.mode.sparse_end,
+          .summaries = &sequence.summaries(),
+          .profile = run.profile};
 }
 
 // Runs what of the prompt's first `until` tokens the sequence does not hold yet, in chunks that end
@@ -153,11 +162,8 @@ Status Engine::Impl::prefill(Sequence& sequence, PromptRun& run, int64_t until,
                 static_cast<long long>(kv->pool().num_free()));
   }
   note_pages();
-  const SparsePrompt sparse{.rule = run.mode.rule ? &*run.mode.rule : nullptr,
-                            .end = run.mode.sparse_end,
-                            .summaries = &sequence.summaries(),
-                            .profile = run.profile,
-                            .observer = options.observer};
+  SparseSequence sparse = sparse_sequence(sequence, run);
+  sparse.observer = options.observer;
   while (sequence.size() < until) {
     if (is_cancelled(options)) return fail(ErrorCode::kInterrupted, "cancelled during the prompt");
     const int64_t begin = sequence.size();
@@ -211,16 +217,16 @@ Result<Generation> Engine::generate(Sequence& sequence, std::span<const TokenId>
     return result;
   }
 
-  TRY_STATUS(impl_->answer(sequence, prompt, options, logits, watch, result));
+  TRY_STATUS(impl_->answer(sequence, run, options, logits, watch, result));
   return result;
 }
 
 // Samples and runs token after token until something ends the answer; `logits` are those of the
 // last prompt token.
-Status Engine::Impl::answer(Sequence& sequence, std::span<const TokenId> prompt,
+Status Engine::Impl::answer(Sequence& sequence, const PromptRun& run,
                             const GenerateOptions& options, std::vector<float>& logits,
                             const Stopwatch& since_call, Generation& result) {
-  Sampler sampler(options.sampling, prompt);
+  Sampler sampler(options.sampling, run.prompt);
   const Stopwatch watch;
   const auto limit = options.max_new_tokens;
   const auto ends_answer = [&](TokenId token) {
@@ -246,18 +252,21 @@ Status Engine::Impl::answer(Sequence& sequence, std::span<const TokenId> prompt,
       return finish(FinishReason::kContextFull);
     }
     note_pages();
-    run_generated_token(sequence, token, logits);
+    run_generated_token(sequence, run, token, result.answer_attention, logits);
   }
   return finish(FinishReason::kMaxTokens);
 }
 
-void Engine::Impl::run_generated_token(Sequence& sequence, TokenId token,
-                                       std::vector<float>& logits) {
+void Engine::Impl::run_generated_token(Sequence& sequence, const PromptRun& run, TokenId token,
+                                       AttentionStats& stats, std::vector<float>& logits) {
+  const SparseSequence sparse = sparse_sequence(sequence, run);
   const StepSequence step{.tokens = {&token, 1},
                           .begin = static_cast<int32_t>(sequence.size()),
                           .pages = sequence.pages(),
                           .phase = Phase::kGenerate,
-                          .num_logits = 1};
+                          .num_logits = 1,
+                          .sparse = run.mode.sparse_answer ? &sparse : nullptr,
+                          .stats = &stats};
   decoder.run_step({&step, 1}, *kv, pool, [&](const LogitRows& rows) {
     std::copy_n(rows.values, logits.size(), logits.begin());
   });
@@ -373,6 +382,46 @@ Result<ComparedAttention> Engine::compare(std::span<const TokenId> ids, int64_t 
   TRY_STATUS(impl_->prefill(reference_sequence, reference_run, std::ssize(ids), reference, ignore));
   TRY_STATUS(impl_->prefill(other_sequence, other_run, std::ssize(ids), other, ignore));
   return ComparedAttention{reference_run.stats, other_run.stats};
+}
+
+Result<ComparedAnswers> Engine::compare_answers(std::span<const TokenId> ids, int64_t begin,
+                                                const GenerateOptions& reference,
+                                                const GenerateOptions& other,
+                                                FunctionRef<void(const LogitPair&)> on_pair) {
+  TRY_STATUS(impl_->check_prompt(ids));
+  CHECK(begin > 0 && begin < std::ssize(ids) && begin % kPageTokens == 0);
+  const std::span<const TokenId> prompt = ids.first(static_cast<size_t>(begin));
+  Sequence reference_sequence(*impl_->kv);
+  Sequence other_sequence(*impl_->kv);
+  TRY(PromptRun reference_run, impl_->start_prompt(*this, reference_sequence, prompt, reference));
+  TRY(const PromptRun other_run, impl_->start_prompt(*this, other_sequence, prompt, other));
+  TRY_STATUS(
+      impl_->prefill(reference_sequence, reference_run, begin, reference, [](const LogitRows&) {}));
+  other_sequence.share(reference_sequence, begin);
+
+  const auto vocab_size = static_cast<size_t>(impl_->model->config().vocab_size);
+  std::vector<float> reference_logits(vocab_size);
+  std::vector<float> other_logits(vocab_size);
+  ComparedAnswers result;
+  const auto run_token = [&](Sequence& sequence, const PromptRun& run, TokenId token,
+                             ComparedAnswers::Side& side, std::vector<float>& logits) {
+    if (!sequence.reserve(sequence.size() + 1)) return false;
+    const Stopwatch watch;
+    impl_->run_generated_token(sequence, run, token, side.attention, logits);
+    side.ms += watch.ms();
+    return true;
+  };
+  for (int64_t position = begin; position < std::ssize(ids); ++position) {
+    if (is_cancelled(other)) return fail(ErrorCode::kInterrupted, "cancelled during the answer");
+    const TokenId token = ids[static_cast<size_t>(position)];
+    if (!run_token(reference_sequence, reference_run, token, result.reference, reference_logits) ||
+        !run_token(other_sequence, other_run, token, result.other, other_logits)) {
+      return fail(ErrorCode::kContextExceeded, "KV cache: the answers need more pages than it has");
+    }
+    on_pair({position, reference_logits, other_logits});
+  }
+  impl_->note_pages();
+  return result;
 }
 
 }  // namespace winnow

@@ -47,7 +47,7 @@ struct GenerateOptions {
   SamplerOptions sampling = {};
   std::vector<TokenId> end_tokens = {};
   PrefixReuse reuse = PrefixReuse::kAll;
-  // How the rows of long prompts attend; none = densely.
+  // How the rows of long prompts and their answers attend; none = densely.
   std::optional<SparseRule> sparse = {};
   SelectionObserver* observer = nullptr;  // told of every sparse tile
   std::function<void(const PrefillProgress&)> on_prefill = {};
@@ -63,10 +63,11 @@ struct Generation {
   FinishReason finish = FinishReason::kEndToken;
   int64_t prompt_tokens = 0;
   int64_t reused_tokens = 0;
-  double prompt_ms = 0;      // prefill of the tokens not reused; no profile
-  double ttft_ms = 0;        // from the call to the first sampled token
-  double predicted_ms = 0;   // decode steps after the first token
-  AttentionStats attention;  // of the prompt tokens not reused
+  double prompt_ms = 0;             // prefill of the tokens not reused; no profile
+  double ttft_ms = 0;               // from the call to the first sampled token
+  double predicted_ms = 0;          // decode steps after the first token
+  AttentionStats attention;         // of the prompt tokens not reused
+  AttentionStats answer_attention;  // of the generated tokens
 };
 
 // Next-token log-probabilities at the last n positions of a given text.
@@ -87,6 +88,16 @@ struct LogitPair {
 struct ComparedAttention {
   AttentionStats reference;
   AttentionStats other;
+};
+
+// The same of two answers; `ms` is the time of their steps.
+struct ComparedAnswers {
+  struct Side {
+    AttentionStats attention;
+    double ms = 0;
+  };
+  Side reference;
+  Side other;
 };
 
 // One conversation's tokens and pages. Obtained from an Engine and usable with it alone.
@@ -137,6 +148,14 @@ class Engine {
   Result<ComparedAttention> compare(std::span<const TokenId> ids, int64_t begin, int64_t end,
                                     const GenerateOptions& reference, const GenerateOptions& other,
                                     FunctionRef<void(const LogitPair&)> on_pair);
+  // Runs the first `begin` tokens of a text as a prompt, a whole number of pages, and the others
+  // one by one as an answer, twice, token by token in turn. The prompt attends as `reference` says
+  // in both. Hands over the logits of positions [begin, ids.size()). Requires 0 < begin <
+  // ids.size(); otherwise as compare().
+  Result<ComparedAnswers> compare_answers(std::span<const TokenId> ids, int64_t begin,
+                                          const GenerateOptions& reference,
+                                          const GenerateOptions& other,
+                                          FunctionRef<void(const LogitPair&)> on_pair);
 
  private:
   struct Impl;

@@ -315,6 +315,104 @@ TEST_P(SparseEngineTest, ExactReuseAnswersAsAFreshRun) {
   }
 }
 
+// Prompts and answers sparse, and answers alone.
+std::vector<SparseRule> decode_rules() {
+  SparseRule both = kSmallWinnow;
+  both.decode = true;
+  both.decode_tau = 0.3F;
+  SparseRule answers = both;
+  answers.prompt = false;
+  return {both, answers};
+}
+
+// The answers fill a page of which they made a part.
+TEST_P(SparseEngineTest, NeitherChunksNorThreadsNorReuseChangeASparseAnswer) {
+  if (is_real_) GTEST_SKIP() << "the small models cover it";
+  for (const SparseRule& rule : decode_rules()) {
+    struct Answered {
+      Generation generation;
+      std::vector<std::vector<float>> logits;
+    };
+    const auto ask = [&](Engine& engine, Sequence& sequence, size_t length) {
+      Answered answered;
+      GenerateOptions options{.max_new_tokens = 100, .reuse = PrefixReuse::kExact, .sparse = rule};
+      options.on_logits = [&](std::span<const float> logits) {
+        answered.logits.emplace_back(logits.begin(), logits.end());
+      };
+      answered.generation = answer(engine, sequence, prompt_of(length), options);
+      return answered;
+    };
+    const auto reference = engine(512, 1);
+    const Answered want = ask(*reference, *reference->new_sequence(), 330);
+    EXPECT_EQ(want.generation.attention.has_selection(), rule.prompt);
+    EXPECT_TRUE(want.generation.answer_attention.has_selection());
+    EXPECT_LT(want.generation.answer_attention.density(), 1);
+    for (const auto& [chunk, threads] : {std::pair{128, 2}, {256, 3}}) {
+      const auto other = engine(chunk, threads);
+      const auto sequence = other->new_sequence();
+      for (const size_t before : {200, 330, 340}) ask(*other, *sequence, before);
+      const Answered got = ask(*other, *sequence, 330);
+      EXPECT_EQ(got.generation.reused_tokens, 329);
+      EXPECT_EQ(got.logits, want.logits) << "chunk " << chunk << ", threads " << threads;
+    }
+  }
+}
+
+TEST_P(SparseEngineTest, ShortPromptsHaveDenseAnswers) {
+  if (is_real_) GTEST_SKIP() << "the small models cover it";
+  const auto engine = this->engine(512, 1);
+  for (SparseRule rule : decode_rules()) {
+    const auto is_sparse = [&](size_t length) {
+      return answer(*engine, *engine->new_sequence(), prompt_of(length),
+                    {.max_new_tokens = 100, .sparse = rule})
+          .answer_attention.has_selection();
+    };
+    EXPECT_FALSE(is_sparse(127));
+    EXPECT_TRUE(is_sparse(128));
+    rule.min_tokens = 200;
+    EXPECT_FALSE(is_sparse(199));
+    EXPECT_TRUE(is_sparse(200));
+  }
+}
+
+TEST_P(SparseEngineTest, ASparseAnswerServesNoPromptOfAnotherRule) {
+  if (is_real_) GTEST_SKIP() << "the small models cover it";
+  const auto engine = this->engine(512, 1);
+  const SparseRule rule = decode_rules()[1];
+  const auto sequence = engine->new_sequence();
+  std::vector<TokenId> prompt = prompt_of(200);
+  const Generation first =
+      answer(*engine, *sequence, prompt, {.max_new_tokens = 100, .sparse = rule});
+  prompt.insert(prompt.end(), first.tokens.begin(), first.tokens.end());
+  prompt.push_back(7);
+  EXPECT_EQ(answer(*engine, *sequence, prompt, {.max_new_tokens = 1, .sparse = rule}).reused_tokens,
+            299);
+  EXPECT_EQ(answer(*engine, *sequence, prompt, {.max_new_tokens = 1}).reused_tokens, 200);
+}
+
+TEST_P(SparseEngineTest, ComparedAnswersAreThoseOfTheTextAndDifferOnlyWhereSparse) {
+  if (is_real_) GTEST_SKIP() << "the small models cover it";
+  const std::vector<TokenId> ids = prompt_of(500);
+  const auto engine = this->engine(256, 2, 2);
+  const GenerateOptions dense;
+  for (const bool sparse : {false, true}) {
+    GenerateOptions other;
+    if (sparse) other.sparse = decode_rules()[1];
+    int64_t position = 256;
+    int64_t num_equal = 0;
+    const auto compared =
+        engine->compare_answers(ids, 256, dense, other, [&](const LogitPair& pair) {
+          EXPECT_EQ(pair.position, position++);
+          num_equal += std::equal(pair.reference.begin(), pair.reference.end(), pair.other.begin());
+        });
+    ASSERT_TRUE(compared.ok()) << compared.error().message;
+    EXPECT_EQ(position, 500);
+    EXPECT_EQ(compared->reference.attention.density(), 1);
+    EXPECT_EQ(compared->other.attention.density() < 1, sparse);
+    EXPECT_EQ(num_equal == 244, !sparse);
+  }
+}
+
 TEST_P(SparseEngineTest, ComparingDenseWithDenseFindsNoDifference) {
   if (is_real_) GTEST_SKIP() << "the small models cover it";
   const std::vector<TokenId> ids = prompt_of(500);

@@ -61,10 +61,11 @@ struct RequestEnd {
   int64_t cached_tokens = 0;     // of the prompt, found in the cache
   int64_t generated_tokens = 0;  // given to on_token, and an end token
   int32_t num_preemptions = 0;
-  double queue_s = 0;             // until its first step
-  double prompt_s = 0;            // from its first step to its first token
-  double decode_s = 0;            // from its first token to its last
-  AttentionStats attention = {};  // of the prompt tokens that were run
+  double queue_s = 0;                    // until its first step
+  double prompt_s = 0;                   // from its first step to its first token
+  double decode_s = 0;                   // from its first token to its last
+  AttentionStats attention = {};         // of the prompt tokens that were run
+  AttentionStats answer_attention = {};  // of the generated tokens
   std::optional<PrefixInfo> saved = {};
 };
 

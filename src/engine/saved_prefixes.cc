@@ -93,7 +93,7 @@ int64_t SavedPrefixes::pages_that_serve(const PrefixHeader& header,
   }
   // The sketches depend on the first tokens, which must all be the same.
   const bool alike =
-      !request.mode.has_sparse_rows() || count * kPageTokens >= request.mode.rule->dense_tokens;
+      !request.mode.uses_summaries() || count * kPageTokens >= request.mode.rule->dense_tokens;
   return alike ? count : 0;
 }
 

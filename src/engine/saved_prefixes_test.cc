@@ -23,6 +23,8 @@ using test::RecordingListener;
 using test::tiny_model;
 
 const SparseRule kWinnow{.dense_tokens = 128, .tau = 0.02F};
+const SparseRule kSparseAnswers{
+    .prompt = false, .decode = true, .dense_tokens = 128, .decode_tau = 0.3F};
 const SparseRule kV2{.kind = SparseRuleKind::kV2, .dense_tokens = 128, .dense_layers = 0};
 
 EngineOptions engine_options() {
@@ -114,7 +116,7 @@ void expect_same(const Answer& found, const Answer& expected) {
 
 TEST(SavedPrefixes, AnAnswerAfterARestartIsThatOfAColdRunBitForBit) {
   std::mt19937 random(3);
-  const std::optional<SparseRule> rules[] = {std::nullopt, kWinnow, kV2};
+  const std::optional<SparseRule> rules[] = {std::nullopt, kWinnow, kSparseAnswers, kV2};
   for (const auto& rule : rules) {
     test::TempFolder temp;
     const std::vector<TokenId> document = random_tokens(random, 400);
@@ -156,6 +158,7 @@ TEST(SavedPrefixes, AnotherBeginningAnotherRuleOrAnotherTenantGetsNothing) {
   };
   EXPECT_EQ(cached(document, kWinnow, "b"), 0);
   EXPECT_EQ(cached(document, kV2, "a"), 0);
+  EXPECT_EQ(cached(document, kSparseAnswers, "a"), 0);
   EXPECT_EQ(cached(document, {}, "a"), 0);
   EXPECT_EQ(cached(other, kWinnow, "a"), 0);
   EXPECT_EQ(process.service->status().prefix_loaded_tokens, 0);

@@ -40,6 +40,7 @@ int64_t Sequence::reuse(std::span<const TokenId> prompt, const PromptMode& mode,
   const int64_t same = std::min(same_tokens(mode_, mode), prompt_prefix_);
   int64_t kept = std::min(shared_prefix(prompt), std::ssize(prompt) - 1);
   kept = std::min(kept, exact ? same : serving_tokens(mode_, mode));
+  if (mode_.sparse_answer && mode_.rule != mode.rule) kept = std::min(kept, prompt_prefix_);
   // A sparse tile chooses its blocks for all its rows together.
   if (kept > sparse_begin(mode) && kept < mode.sparse_end) {
     kept = kept / kPageTokens * kPageTokens;
@@ -69,6 +70,20 @@ bool Sequence::reserve(int64_t num_tokens) {
     pages_.push_back(*page);
   }
   return true;
+}
+
+void Sequence::share(const Sequence& other, int64_t num_tokens) {
+  CHECK(num_tokens % kPageTokens == 0 && num_tokens <= other.size() && &kv_ == &other.kv_);
+  truncate(0);
+  const auto num_pages = static_cast<size_t>(num_tokens / kPageTokens);
+  for (const PageId page : other.pages().first(num_pages)) {
+    kv_.pool().share(page);
+    pages_.push_back(page);
+  }
+  const std::span<const TokenId> tokens = other.tokens().first(static_cast<size_t>(num_tokens));
+  tokens_.assign(tokens.begin(), tokens.end());
+  prompt_prefix_ = std::min(num_tokens, other.prompt_prefix_);
+  mode_ = other.mode_;
 }
 
 void Sequence::append(std::span<const TokenId> tokens, Phase phase) {

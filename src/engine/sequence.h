@@ -14,16 +14,20 @@
 
 namespace winnow {
 
-// How the prompt tokens of a sequence attend: those at [sparse_begin(), sparse_end) sparsely, by
-// `rule`.
+// How the tokens of a sequence attend: those of its prompt at [sparse_begin(), sparse_end)
+// sparsely, by `rule`, and generated ones if sparse_answer.
 struct PromptMode {
   std::optional<SparseRule> rule;
   int32_t sparse_end = 0;
+  bool sparse_answer = false;
 
   static PromptMode of(const std::optional<SparseRule>& rule, int64_t prompt_tokens) {
-    return {rule, rule ? rule->sparse_end(prompt_tokens) : 0};
+    if (!rule) return {};
+    return {rule, rule->sparse_end(prompt_tokens), rule->sparse_answer(prompt_tokens)};
   }
   bool has_sparse_rows() const { return rule && sparse_end > rule->dense_tokens; }
+  // Whether the sequence's pages get summaries.
+  bool uses_summaries() const { return has_sparse_rows() || sparse_answer; }
 };
 
 // Invariant: pages().size() >= ceil(tokens().size() / kPageTokens). Gives its pages back when
@@ -51,6 +55,9 @@ class Sequence {
   // Takes pages until `num_tokens` tokens fit; false if the store ran out (pages taken so far are
   // kept).
   bool reserve(int64_t num_tokens);
+  // Holds the first tokens of `other`, a whole number of pages, in place of its own: they share the
+  // pages. Requires num_tokens <= other.size().
+  void share(const Sequence& other, int64_t num_tokens);
   // Counts `tokens` as cached: a step of that phase has written their K and V. Requires that they
   // fit.
   void append(std::span<const TokenId> tokens, Phase phase);

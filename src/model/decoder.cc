@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "attention/sparse_decode.h"
 #include "base/aligned_buffer.h"
 #include "base/check.h"
 #include "kernels/elementwise.h"
@@ -98,6 +99,11 @@ struct Decoder::Impl {
   void attention_block(size_t layer_idx, std::span<const StepSequence> step, KvStore& kv);
   void ffn_block(size_t layer_idx);
   void attend(size_t layer_idx, std::span<const StepSequence> step, const KvLayerView& kv);
+  void attend_generated(size_t layer_idx, const StepSequence& sequence, const AttentionRows& rows,
+                        const KvLayerView& kv);
+  SparseLayer sparse_layer(int layer, const SparseSequence& sparse, float tau,
+                           std::span<const PageId> pages, int32_t num_tokens, const KvLayerView& kv,
+                           AttentionStats& stats);
   void attend_prompt(size_t layer_idx, const StepSequence& sequence, const AttentionRows& all,
                      const KvLayerView& kv);
   void normalize_heads(const LayerConfig& layer, const LayerWeights& tensors);
@@ -135,7 +141,8 @@ struct Decoder::Impl {
   ThreadPool* pool = nullptr;
   StepRows rows;
   std::vector<int32_t> positions;
-  std::vector<AttentionRows> generate_rows;
+  std::vector<AttentionRows> generate_rows;         // of the layer that runs
+  std::vector<SparseDecodeRow> sparse_decode_rows;  // likewise
   AlignedBuffer<float> residual, normed, q, k, v, attended, branch, activated, logits;
   LinearScratch linear_scratch;
   AttentionScratch attention_scratch;
@@ -237,6 +244,7 @@ void Decoder::Impl::attend(size_t layer_idx, std::span<const StepSequence> step,
   const int64_t q_width = int64_t{layer.heads} * layer.head_dim;
   const int64_t kv_width = int64_t{layer.kv_heads} * layer.head_dim;
   generate_rows.clear();
+  sparse_decode_rows.clear();
   int64_t row = 0;
   for (const StepSequence& sequence : step) {
     const auto num_tokens = static_cast<int32_t>(sequence.tokens.size());
@@ -248,7 +256,7 @@ void Decoder::Impl::attend(size_t layer_idx, std::span<const StepSequence> step,
                                        .out = attended.data() + row * q_width,
                                        .pages = sequence.pages};
     if (sequence.phase == Phase::kGenerate) {
-      generate_rows.push_back(attention_rows);
+      attend_generated(layer_idx, sequence, attention_rows, kv);
     } else {
       attend_prompt(layer_idx, sequence, attention_rows, kv);
     }
@@ -258,6 +266,48 @@ void Decoder::Impl::attend(size_t layer_idx, std::span<const StepSequence> step,
     generate_attention(kernels, attention_shape(layer), kv, generate_rows, *pool,
                        attention_scratch);
   }
+  if (!sparse_decode_rows.empty()) {
+    sparse_decode_attention(kernels, attention_shape(layer), kv, sparse_decode_rows, *pool,
+                            attention_scratch);
+  }
+}
+
+// Puts a generated token to those that attend together.
+void Decoder::Impl::attend_generated(size_t layer_idx, const StepSequence& sequence,
+                                     const AttentionRows& own, const KvLayerView& kv) {
+  const AttentionShape shape = attention_shape(config.layers[layer_idx]);
+  const auto layer = static_cast<int>(layer_idx);
+  const SparseSequence* sparse = sequence.sparse;
+  AttentionStats* stats = shape.window > 0 ? nullptr : sequence.stats;
+  if (sparse == nullptr || !sparse->rule->applies_to_layer(layer, shape.window) ||
+      !can_decode_sparsely(shape, kv.layout)) {
+    generate_rows.push_back(own);
+    if (stats != nullptr) {
+      const int64_t pairs = pairs_seen(own.begin, own.begin + 1) * shape.heads;
+      stats->causal_pairs += pairs;
+      stats->kept_pairs += pairs;
+    }
+    return;
+  }
+  AttentionStats ignored;
+  const SparseLayer how = sparse_layer(layer, *sparse, sparse->rule->decode_tau, own.pages,
+                                       own.begin, kv, stats == nullptr ? ignored : *stats);
+  sparse_decode_rows.push_back({own, how, stats});
+}
+
+// The sequence's way of attending in one layer; the full pages of its first num_tokens tokens have
+// their summaries then.
+SparseLayer Decoder::Impl::sparse_layer(int layer, const SparseSequence& sparse, float tau,
+                                        std::span<const PageId> pages, int32_t num_tokens,
+                                        const KvLayerView& kv, AttentionStats& stats) {
+  const SparseProfile* profile = sparse.profile;
+  const SparseProfile::Layer* moments =
+      profile == nullptr ? nullptr : &profile->layers[static_cast<size_t>(layer)];
+  return {.layer_idx = layer,
+          .rule = sparse.rule,
+          .basis = sparse.summaries->update(layer, kv, pages, num_tokens, *sparse.rule, moments,
+                                            *pool, stats),
+          .tau = tau * (profile == nullptr ? 1 : profile->tau_factor)};
 }
 
 // Dense rows, sparse rows, dense rows.
@@ -280,7 +330,7 @@ void Decoder::Impl::attend_prompt(size_t layer_idx, const StepSequence& sequence
     prompt_attention(kernels, shape, kv, part(part_begin, part_end), *pool, attention_scratch,
                      stats);
   };
-  const SparsePrompt* sparse = sequence.sparse;
+  const SparseSequence* sparse = sequence.sparse;
   const auto layer = static_cast<int>(layer_idx);
   int32_t sparse_begin = end;
   int32_t sparse_end = end;
@@ -290,16 +340,9 @@ void Decoder::Impl::attend_prompt(size_t layer_idx, const StepSequence& sequence
   }
   attend_densely(all.begin, sparse_begin);
   if (sparse_begin < sparse_end) {
-    const SparseProfile::Layer* profile =
-        sparse->profile == nullptr ? nullptr : &sparse->profile->layers[layer_idx];
-    const SketchBasis* basis = sparse->summaries->update(layer, kv, all.pages, sparse_end,
-                                                         *sparse->rule, profile, *pool, stats);
-    const SparseLayer how{
-        .layer_idx = layer,
-        .rule = sparse->rule,
-        .basis = basis,
-        .tau = sparse->rule->tau * (sparse->profile == nullptr ? 1 : sparse->profile->tau_factor),
-        .observer = sparse->observer};
+    SparseLayer how =
+        sparse_layer(layer, *sparse, sparse->rule->tau, all.pages, sparse_end, kv, stats);
+    how.observer = sparse->observer;
     sparse_prompt_attention(kernels, shape, kv, part(sparse_begin, sparse_end), how, *pool,
                             attention_scratch, stats);
   }

@@ -19,14 +19,14 @@
 
 namespace winnow {
 
-// How the sparse rows of a prompt are attended: those at [rule.dense_tokens, end), in the layers
-// that the rule applies to.
-struct SparsePrompt {
+// How a sequence attends sparsely, in the layers that the rule applies to: the rows of its prompt
+// at [rule.dense_tokens, end), or a generated token.
+struct SparseSequence {
   const SparseRule* rule = nullptr;
   int32_t end = 0;  // rule.sparse_end(tokens of the whole prompt)
   SequenceSummaries* summaries = nullptr;
   const SparseProfile* profile = nullptr;  // null = none
-  SelectionObserver* observer = nullptr;
+  SelectionObserver* observer = nullptr;   // of the prompt's tiles
 };
 
 // One sequence's share of a step: new tokens at positions [begin, begin + tokens.size()).
@@ -35,10 +35,10 @@ struct StepSequence {
   int32_t begin = 0;
   std::span<const PageId> pages;  // logical order, covering begin + tokens.size() tokens
   Phase phase = Phase::kPrompt;
-  int32_t num_logits = 0;                // how many of the last tokens want logits
-  const SparsePrompt* sparse = nullptr;  // null = all rows dense
-  AttentionStats* stats = nullptr;       // of a prompt's full-attention layers, added to
-  ProfileCollector* profiled = nullptr;  // given the queries of a prompt's full-attention layers
+  int32_t num_logits = 0;                  // how many of the last tokens want logits
+  const SparseSequence* sparse = nullptr;  // null = all rows dense
+  AttentionStats* stats = nullptr;         // of full-attention layers, added to
+  ProfileCollector* profiled = nullptr;    // given the queries of a prompt's full-attention layers
 };
 
 // Logits of a few of the step's rows: [num_rows, vocab_size]. `row_idx` counts the wanted rows of

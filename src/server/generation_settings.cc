@@ -120,8 +120,11 @@ Status read_attention(const RequestFields& fields, const AttentionDefaults& defa
                 "attention: expected \"dense\", \"sparse\" or \"auto\", found '%s'",
                 escaped(mode, 40).c_str());
   }
-  if (mode == "dense") return Ok{};
+  // A request that asks for it itself is dense altogether.
+  const bool only_answers = mode == "dense" && defaults.rule.decode && !fields.text("attention");
+  if (mode == "dense" && !only_answers) return Ok{};
   settings.sparse = defaults.rule;
+  settings.sparse->prompt = !only_answers;
   settings.sparse->min_tokens = mode == "auto" ? defaults.auto_min_tokens : 0;
   return Ok{};
 }

@@ -16,7 +16,7 @@
 
 namespace winnow {
 
-// How prompts attend where a request does not say.
+// How prompts and answers attend where a request does not say.
 struct AttentionDefaults {
   std::string mode = "auto";       // "dense", "sparse" or "auto"
   SparseRule rule = {};            // of "sparse"

@@ -95,6 +95,9 @@ json::object timings_json(const RequestEnd& end) {
   if (end.attention.has_selection()) {
     timings["sparse_kept_frac"] = end.attention.density();
   }
+  if (end.answer_attention.has_selection()) {
+    timings["sparse_decode_kept_frac"] = end.answer_attention.density();
+  }
   return timings;
 }
 

@@ -405,6 +405,32 @@ class Sparse(unittest.TestCase):
             self.assertGreaterEqual(attention[key], 0, key)
         self.assertRegex(run(*base, *SPARSE).stderr, r"; density 0\.\d+, effective 0\.\d+: selection .* s, attention .* s, rest .* s; ")
 
+    def test_sparse_decode_tells_its_density_and_is_off_unless_asked_for(self):
+        base = ["run", "-m", MODEL, "--raw", "-p", "word " * 96, "-n", "8", *RULE, "--attention", "dense", "--sparse-decode-tau", "0.5", "--json"]
+        for flags in ([], ["--sparse-decode", "off"]):
+            self.assertNotIn("decode_attention", run_json(*base, *flags))
+        result = run_json(*base, "--sparse-decode", "on")
+        self.assertNotIn("attention", result)
+        self.assertTrue(0 < result["decode_attention"]["density"] < 1, result)
+        self.assertIn("; decode density 0.", run(*base, "--sparse-decode", "on").stderr)
+        self.assertIn("--sparse-decode: expected --sparse-rule winnow", run(*base, "--sparse-decode", "on", "--sparse-rule", "v2").stderr)
+        rows = run_json("bench", "-m", MODEL, "-p", "0", "-n", "4", "-d", "300", "-r", "1", "-o", "json", "-q", *RULE, "--attention", "dense",
+                        "--sparse-decode", "on", "--sparse-decode-tau", "0.5")
+        self.assertEqual(rows[0]["attention"], "dense, decode tau 0.5")
+
+    def test_eval_kl_compares_sparse_decode(self):
+        result = self.eval("eval", "kl", "--decode", "60", *RULE, "--sparse-decode-tau", "0.5")
+        self.assertEqual(result["positions"], 95)  # from a multiple of 128 on
+        self.assertGreater(result["mean_kl"], 0)
+        self.assertTrue(0 < result["density"] < 1, result)
+        for key in ("p99_kl", "top1_agreement", "ppl_dense", "ppl_sparse", "effective_density", "token_ms_dense", "token_ms_sparse", "step_time"):
+            self.assertGreater(result[key], 0, key)
+        kept = self.eval("eval", "kl", "--decode", "60", *RULE, "--sparse-decode-tau", "0")
+        self.assertEqual(kept["density"], 1)
+        self.assertLess(kept["mean_kl"], result["mean_kl"])
+        refused = run("eval", "kl", "-m", MODEL, "-f", self.text, "--tokens", "480", "--decode", "400", *RULE)
+        self.assertIn("--decode: expected a text of", refused.stderr)
+
     def test_calibrate_keeps_a_profile_that_the_next_prompt_uses(self):
         with tempfile.TemporaryDirectory() as cache:
             env = {"XDG_CACHE_HOME": cache}

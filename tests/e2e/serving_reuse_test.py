@@ -67,6 +67,18 @@ class Prefixes(ServingCase):
                 answer = self.complete(prompt, 12, attention=mode, cache_salt=salt)
                 self.assertEqual(answer["token_ids"], alone[mode], (modes, mode))
 
+    def test_prefix_key_includes_sparse_decode(self):
+        prompt = random_prompt(self.rng, 1200)
+        dense = self.cold(prompt, 200)
+        with self.start("--sparse-decode", "on", "--sparse-decode-tau", "0.5") as server:
+            sparse = self.ids(prompt, 200, server=server)
+            self.assertNotEqual(sparse, dense, "sparse decode left out nothing")
+            longer = prompt + sparse + [7]
+            # A request that asks for dense attention is dense altogether, and takes no page of the sparse answer.
+            self.assertEqual(self.ids(longer, 12, server=server, attention="dense"), self.cold(longer, 12))
+            self.assertEqual(self.ids(prompt, 200, server=server, attention="dense"), dense)
+            self.assertEqual(self.ids(prompt, 200, server=server), sparse)
+
     def test_prefix_interrupted_generation(self):
         for _ in range(rounds(6, 50)):
             prompt = random_prompt(self.rng, self.rng.randrange(100, 600))
