@@ -1,4 +1,4 @@
-// AttentionStats: what the attention of prompt tokens computed, and how long each part took.
+// AttentionStats: what the attention of some tokens computed, and how long each part took.
 #pragma once
 
 #include <chrono>

@@ -167,11 +167,11 @@ TEST_P(AttentionOnEachIsa, NaNReachesOnlyTheRowsThatSeeIt) {
     const CaseShape shape{.tokens = 300, .group = 3, .head_dim = 32, .window = window};
     AttentionCase clean(shape, 6);
     const std::vector<float> want = clean.prompt(kernels(), shape.tokens, pool);
-    for (const bool in_v : {false, true}) {
+    for (const auto& [in_v, bad] : {std::pair{false, NAN}, {false, -NAN}, {true, NAN}}) {
       SCOPED_TRACE(in_v ? "V" : "K");
       AttentionCase c(shape, 6);
       const int bad_token = 171;
-      (in_v ? c.v() : c.k())[bad_token * 32 + 5] = NAN;
+      (in_v ? c.v() : c.k())[bad_token * 32 + 5] = bad;
       const std::vector<float> got = c.prompt(kernels(), shape.tokens, pool);
       for (int position = 0; position < shape.tokens; ++position) {
         const bool sees = position >= bad_token && (window == 0 || position < bad_token + window);
@@ -185,6 +185,21 @@ TEST_P(AttentionOnEachIsa, NaNReachesOnlyTheRowsThatSeeIt) {
           }
         }
       }
+    }
+  }
+}
+
+// The first token's logit lies so far above the others' that its V is all that counts.
+TEST_P(AttentionOnEachIsa, LogitsThatAreFarApartStayFinite) {
+  ThreadPool pool(1);
+  for (const float far : {10.0F, 1e3F, 5e3F, 1e4F, 3e4F}) {
+    const CaseShape shape{.tokens = 200, .group = 2, .head_dim = 32};
+    AttentionCase c(shape, 6);
+    for (float& q : c.q()) q = 32;
+    for (size_t i = 0; i < c.k().size(); ++i) c.k()[i] = i < 32 ? far : -far;
+    const std::vector<float> got = c.prompt(kernels(), shape.tokens, pool);
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_NEAR(got[i], got[i % 32], 1e-2 * std::abs(got[i % 32])) << far << ", number " << i;
     }
   }
 }

@@ -10,7 +10,8 @@
 
 namespace winnow {
 
-// One sequence's generated token. Every page before its own that is full has its summaries.
+// One sequence's generated token. Every full page before the one its window begins in has its
+// summaries.
 struct SparseDecodeRow {
   AttentionRows rows;  // num_tokens == 1
   SparseLayer sparse;  // of kWinnow, with a basis

@@ -47,7 +47,7 @@ Result<std::optional<SparseRule>> chosen_attention(const AttentionFlags& flags);
 // For a verb that shows what sparse attention does: also kInvalidArgument where --attention is
 // dense.
 Result<SparseRule> sparse_only(const AttentionFlags& flags);
-// "dense", "winnow tau 0.004", "v2 alpha 0.1", and what of answers: "dense, decode tau 0.004".
+// "dense", "winnow tau 0.004", "v2 alpha 0.1", and what of answers: "dense, decode tau 0.001".
 std::string attention_name(const std::optional<SparseRule>& rule);
 
 }  // namespace winnow

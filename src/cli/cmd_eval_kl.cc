@@ -25,11 +25,10 @@ struct KlFlags {
 constexpr const char* kEvalKlFooter =
     "Runs the text twice as a prompt, with dense attention and as --attention says, and compares\n"
     "the next-token distributions at the last positions whose rows may be sparse. --attention\n"
-    "dense compares two dense runs. With --decode the last tokens are run one by one, as an answer "
-    "to\n"
-    "what comes before them, a dense prompt: dense against sparse decode. Density is the share of "
-    "dense attention's pairs of tokens\n"
-    "that are multiplied; effective density counts the choice of blocks as well.\n";
+    "dense compares two dense runs. With --decode the last tokens are run one by one, as an\n"
+    "answer to what comes before them, a dense prompt: dense against sparse decode. Density is\n"
+    "the share of dense attention's pairs of tokens that are multiplied; effective density counts\n"
+    "the choice of blocks as well.\n";
 
 void add_flags(FlagSet& set, KlFlags& flags, bool& quiet) {
   add_model_flag(set, flags.model);
@@ -92,8 +91,7 @@ Result<int64_t> answer_begin(const KlFlags& flags, const SparseRule& rule, int64
   if (num_tokens - 1 > flags.decoded && begin >= rule.dense_tokens) return begin;
   return fail(ErrorCode::kInvalidArgument,
               "--decode: expected a text of %d tokens and %lld more, found %lld", rule.dense_tokens,
-              static_cast<long long>(flags.decoded + kPageTokens),
-              static_cast<long long>(num_tokens));
+              static_cast<long long>(flags.decoded + 1), static_cast<long long>(num_tokens));
 }
 
 }  // namespace
@@ -112,6 +110,10 @@ Result<ExitCode> cmd_eval_kl(Arguments args, Console& console) {
   TRY(const LoadedModel loaded, load_model(flags.model, console));
   TRY(const std::vector<TokenId> ids, encode_eval_text(flags.text, text, loaded, 2));
   if (flags.decoded > 0) {
+    if (rule.kind != SparseRuleKind::kWinnow) {
+      return fail(ErrorCode::kInvalidArgument, "--decode: expected --sparse-rule winnow, found %s",
+                  flags.attention.rule.c_str());
+    }
     TRY(const int64_t begin, answer_begin(flags, rule, std::ssize(ids)));
     TRY(const AnswerComparison found, compare_decode(loaded, ids, begin, rule, console));
     console.out.write(flags.json

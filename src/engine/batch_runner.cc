@@ -47,7 +47,7 @@ StepSequence BatchRunner::to_step_sequence(Part& part) {
                    .end = mode.sparse_end,
                    .summaries = &request.summaries,
                    .profile = profile_ ? &*profile_ : nullptr,
-                   .observer = request.request.observer};
+                   .observer = part.is_prompt() ? request.request.observer : nullptr};
     result.sparse = &part.sparse;
   }
   return result;

@@ -15,8 +15,8 @@ int64_t LinearScratch::capacity_bytes() const {
                               gated_.capacity_bytes());
 }
 
-// One call of linear(): sizes the scratch memory, converts the input, then cuts every output into
-// tasks.
+// One call of linear() or gated_linear(): sizes the scratch memory, converts the input, then cuts
+// every output into tasks.
 class LinearRun {
  public:
   LinearRun(const LinearKernels& kernels, Phase phase, const LinearInput& input,

@@ -55,7 +55,7 @@ class LinearScratch {
   AlignedBuffer<float> gated_;
 };
 
-// Runs all outputs of one input (q, k and v; gate and up): the input is converted once for all of
+// Runs all outputs of one input (q, k and v): the input is converted once for all of
 // them. kPrompt unpacks each weight panel once for all rows and uses the matrix unit; kGenerate
 // reads the weights once, as stored. The arithmetic of a row depends on `phase`, the weight's type
 // and its own numbers only (law 1). Requires weight.cols == cols for every output. Allocates

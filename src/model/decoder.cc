@@ -279,20 +279,19 @@ void Decoder::Impl::attend_generated(size_t layer_idx, const StepSequence& seque
   const auto layer = static_cast<int>(layer_idx);
   const SparseSequence* sparse = sequence.sparse;
   AttentionStats* stats = shape.window > 0 ? nullptr : sequence.stats;
-  if (sparse == nullptr || !sparse->rule->applies_to_layer(layer, shape.window) ||
-      !can_decode_sparsely(shape, kv.layout)) {
-    generate_rows.push_back(own);
-    if (stats != nullptr) {
-      const int64_t pairs = pairs_seen(own.begin, own.begin + 1) * shape.heads;
-      stats->causal_pairs += pairs;
-      stats->kept_pairs += pairs;
-    }
-    return;
+  if (sparse != nullptr && sparse->rule->applies_to_layer(layer, shape.window)) {
+    // Also where a layer cannot decode sparsely: pages have the summaries of all layers or of none.
+    AttentionStats ignored;
+    const SparseLayer how = sparse_layer(layer, *sparse, sparse->rule->decode_tau, own.pages,
+                                         own.begin, kv, stats == nullptr ? ignored : *stats);
+    if (can_decode_sparsely(shape, kv.layout))
+      return sparse_decode_rows.push_back({own, how, stats});
   }
-  AttentionStats ignored;
-  const SparseLayer how = sparse_layer(layer, *sparse, sparse->rule->decode_tau, own.pages,
-                                       own.begin, kv, stats == nullptr ? ignored : *stats);
-  sparse_decode_rows.push_back({own, how, stats});
+  generate_rows.push_back(own);
+  if (stats == nullptr) return;
+  const int64_t pairs = pairs_seen(own.begin, own.begin + 1) * shape.heads;
+  stats->causal_pairs += pairs;
+  stats->kept_pairs += pairs;
 }
 
 // The sequence's way of attending in one layer; the full pages of its first num_tokens tokens have

@@ -13,7 +13,7 @@ namespace {
 constexpr float kNoLogit = -__builtin_inff();
 // Logits are computed, and V is weighted, in steps of this many tokens.
 static_assert(kStepTokens == 32, "the pair step of an AMX tile");
-// Rows that an AMX tile may touch behind the last row.
+// Rows behind the last one that a strip stored at its full size may take.
 constexpr int kSpareRows = 16;
 
 inline int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }

@@ -11,8 +11,8 @@
 namespace winnow {
 namespace {
 
-// Into the second-level cache: the first has too few lines under way at a time for what memory gives
-// (AVX-512: 10.5 GB/s from one thread where this gives 12).
+// Into the second-level cache: the first has too few lines under way at a time for what memory
+// gives (AVX-512: 10.5 GB/s from one thread where this gives 12).
 constexpr int kPrefetchBytes = 4096;
 // Products of R input rows with weight rows.
 template <class Type, int R>

@@ -21,8 +21,8 @@ constexpr int kStepLogits = kStripRows * kStepTokens;
 constexpr int kStripLogits = kMaxSteps * kStepLogits;
 
 // The tile's scratch. Arrays start on cache lines, and rows come in whole strips.
-struct TileRows {
-  TileRows(std::byte* scratch, int32_t num_rows, int32_t dims)
+struct StripState {
+  StripState(std::byte* scratch, int32_t num_rows, int32_t dims)
       : rows(num_rows), strips(divide_up(num_rows, kStripRows)), head_dim(dims) {
     const int64_t room = int64_t{strips} * kStripRows;
     int64_t used = 0;
@@ -37,7 +37,7 @@ struct TileRows {
     q = reinterpret_cast<uint16_t*>(take(room * dims / 2));
     logits = take(2 * kStripLogits);
     weights = reinterpret_cast<uint16_t*>(take(kStripLogits));
-    masked_v = reinterpret_cast<uint16_t*>(take(int64_t{2} * kVGroupUnits));
+    masked_v = reinterpret_cast<uint16_t*>(take(kVGroupUnits));
     bytes = used * static_cast<int64_t>(sizeof(float));
   }
 
@@ -52,7 +52,7 @@ struct TileRows {
   uint16_t* q;         // [strip][head_dim / 32][16 rows][32 dims], and what is left of head_dim
   float* logits;       // [2 strips][step][2 tiles][16 rows][16 tokens]
   uint16_t* weights;   // [2 strips][step][16 rows][32 tokens] bf16
-  uint16_t* masked_v;  // V of two groups of dims as one row may see it
+  uint16_t* masked_v;  // V of a group of dims as one row may see it
   int64_t bytes;
 };
 
@@ -149,7 +149,7 @@ class TileAttention {
     alignas(64) float origins[kStrips * kStripRows];
     for (int i = 0; i < kStrips; ++i) {
       const float* max = state_.max + (unit.first_strip + i) * kStripRows;
-      _mm512_store_ps(origins + i * kStripRows, Bf16Weights::origin_of(_mm512_load_ps(max)));
+      _mm512_store_ps(origins + i * kStripRows, SoftmaxWeights::origin_of(_mm512_load_ps(max)));
     }
     constexpr int kSteps = 2 / kStrips;
     __m512i large[kStrips];
@@ -263,8 +263,9 @@ class TileAttention {
 #pragma GCC unroll 4
     for (int32_t i = 0; i < rows; ++i) {
       const float* from = logits + i * 16;
-      _mm512_store_si512(weights + i * kStepTokens,
-                         Bf16Weights::of(from, from + kSumTile, _mm512_set1_ps(origins[i]), large));
+      _mm512_store_si512(
+          weights + i * kStepTokens,
+          SoftmaxWeights::of(from, from + kSumTile, _mm512_set1_ps(origins[i]), large));
     }
     large_before = large;
   }
@@ -276,7 +277,7 @@ class TileAttention {
       __m512 largest = _mm512_set1_ps(kNoLogit);
       for (int32_t step = 0; step < unit.num_steps; ++step) {
         const float* logits = logits_of(strip, step) + i * 16;
-        Bf16Weights::of(logits, logits + kSumTile, _mm512_set1_ps(origins[i]), large);
+        SoftmaxWeights::of(logits, logits + kSumTile, _mm512_set1_ps(origins[i]), large);
         // In this order NaN is passed over; its weight is NaN anyway.
         largest = _mm512_max_ps(_mm512_load_ps(logits), largest);
         largest = _mm512_max_ps(_mm512_load_ps(logits + kSumTile), largest);
@@ -306,10 +307,10 @@ class TileAttention {
   // For any reference, infinite ones and none included.
   static void weigh_exactly(const float* logits, float max, uint16_t* weights) {
     const float reference = max == kNoLogit ? 0 : max;
-    const __m512 origin = Bf16Weights::origin_of(_mm512_set1_ps(reference));
+    const __m512 origin = SoftmaxWeights::origin_of(_mm512_set1_ps(reference));
     if (Avx512::first(origin) < __builtin_inff()) {
       __m512i large = _mm512_setzero_si512();
-      _mm512_store_si512(weights, Bf16Weights::of(logits, logits + kSumTile, origin, large));
+      _mm512_store_si512(weights, SoftmaxWeights::of(logits, logits + kSumTile, origin, large));
       return;
     }
     for (int32_t half = 0; half < 2; ++half) {
@@ -411,7 +412,7 @@ class TileAttention {
   }
 
   const AttentionTile& tile_;
-  const TileRows state_;
+  const StripState state_;
 };
 
 struct Level : Avx512 {
@@ -424,7 +425,7 @@ using FloatAttention = Attention<Level, VectorProducts<Level, FloatDot<Level>>>;
 bool takes_tiles(const AttentionTile& tile) { return tile.dtype == KvDType::kBf16; }
 
 int64_t scratch_bytes(int32_t rows, int32_t head_dim) {
-  const int64_t tiles = TileRows(nullptr, rows, head_dim).bytes;
+  const int64_t tiles = StripState(nullptr, rows, head_dim).bytes;
   const int64_t floats = FloatAttention::scratch_bytes(rows, head_dim);
   return tiles > floats ? tiles : floats;
 }

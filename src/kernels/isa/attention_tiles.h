@@ -20,7 +20,6 @@ constexpr int kRowBytes = 64;
 constexpr int kLeft0 = 4, kLeft1 = 5, kRight0 = 6, kRight1 = 7;
 constexpr int kHalfLeft = 5, kHalfRight = 7;
 
-constexpr TileConfig kFullTiles;
 constexpr TileConfig kHalfDepthTiles = [] {
   TileConfig config;
   config.bytes_per_row[kHalfLeft] = 32;

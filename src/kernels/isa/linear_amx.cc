@@ -22,7 +22,6 @@ namespace {
 // Two tiles of rows times two of outputs: four products for four loads.
 constexpr int kSum00 = 0, kSum01 = 1, kSum10 = 2, kSum11 = 3;
 constexpr int kRows0 = 4, kRows1 = 5, kOutputs0 = 6, kOutputs1 = 7;
-constexpr TileConfig kFullTiles;
 
 constexpr int kTileRowBytes = 64;
 constexpr int kPairRows = 2 * kInputTileRows;
@@ -214,6 +213,9 @@ class TileTask {
     if (next_col < task_.cols) {
       return of_block(weight_at(0, next_col), task_.row_bytes,
                       at_most(kBlockOutputs, task_.num_outputs));
+    }
+    if (block.first_row + block.num_rows < task_.num_rows) {
+      return of_block(weight_at(0, 0), task_.row_bytes, at_most(kBlockOutputs, task_.num_outputs));
     }
     if (task_.next_weight == nullptr) return {};
     return of_block(task_.next_weight, task_.next_row_bytes,

@@ -4,8 +4,6 @@
 namespace winnow {
 namespace {
 
-constexpr TileConfig kFullTiles;
-
 // Two left tiles times two right ones: the shape that a product from registers has.
 void bf16_loop(int64_t rounds) {
   tile_configure(kFullTiles);

@@ -15,6 +15,7 @@ struct TileConfig {
   uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 static_assert(sizeof(TileConfig) == 64);
+constexpr TileConfig kFullTiles;
 
 }  // namespace
 }  // namespace winnow
