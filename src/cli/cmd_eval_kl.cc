@@ -104,16 +104,16 @@ Result<ExitCode> cmd_eval_kl(Arguments args, Console& console) {
   TRY(const bool go_on, parse_or_help(set, args, console));
   if (!go_on) return ExitCode::kOk;
   TRY(const SparseRule rule, sparse_rule(flags.attention));
+  if (flags.decoded > 0 && rule.kind != SparseRuleKind::kWinnow) {
+    return fail(ErrorCode::kInvalidArgument, "--decode: expected --sparse-rule winnow, found %s",
+                flags.attention.rule.c_str());
+  }
   TRY(const std::optional<SparseRule> attention, chosen_attention(flags.attention));
   TRY(const std::string text, read_eval_text(flags.text, console));
   flags.model.num_contexts = 2;
   TRY(const LoadedModel loaded, load_model(flags.model, console));
   TRY(const std::vector<TokenId> ids, encode_eval_text(flags.text, text, loaded, 2));
   if (flags.decoded > 0) {
-    if (rule.kind != SparseRuleKind::kWinnow) {
-      return fail(ErrorCode::kInvalidArgument, "--decode: expected --sparse-rule winnow, found %s",
-                  flags.attention.rule.c_str());
-    }
     TRY(const int64_t begin, answer_begin(flags, rule, std::ssize(ids)));
     TRY(const AnswerComparison found, compare_decode(loaded, ids, begin, rule, console));
     console.out.write(flags.json

@@ -66,16 +66,30 @@ struct Strips {
   int32_t total;
 };
 
-// The tile's scratch. Arrays start on cache lines. Without memory it only tells how much it takes.
+// Cuts scratch memory into arrays that start on cache lines. Without memory it only tells how much
+// they take.
+class ScratchArrays {
+ public:
+  explicit ScratchArrays(std::byte* scratch) : start_(reinterpret_cast<float*>(scratch)) {}
+
+  float* take(int64_t floats) {
+    float* array = start_ == nullptr ? nullptr : start_ + used_;
+    used_ += (floats + 15) / 16 * 16;
+    return array;
+  }
+  int64_t bytes() const { return used_ * static_cast<int64_t>(sizeof(float)); }
+
+ private:
+  float* start_;
+  int64_t used_ = 0;
+};
+
+// The tile's scratch. Without memory it only tells how much it takes.
 struct TileState {
   TileState(std::byte* scratch, int32_t num_rows, int32_t head_dim) : rows(num_rows) {
     const int64_t room = int64_t{num_rows} + kSpareRows;
-    int64_t used = 0;
-    const auto take = [&](int64_t floats) {
-      float* start = scratch == nullptr ? nullptr : reinterpret_cast<float*>(scratch) + used;
-      used += (floats + 15) / 16 * 16;
-      return start;
-    };
+    ScratchArrays arrays(scratch);
+    const auto take = [&](int64_t floats) { return arrays.take(floats); };
     max = take(room);
     sum = take(room);
     shrink = take(room);
@@ -86,7 +100,7 @@ struct TileState {
     q = take(2 * room * head_dim);
     operand = take(int64_t{kStepTokens} * larger(head_dim, kPageTokens));
     masked_v = reinterpret_cast<uint16_t*>(take(2 * kVGroupUnits));
-    bytes = used * static_cast<int64_t>(sizeof(float));
+    bytes = arrays.bytes();
   }
 
   int32_t rows;

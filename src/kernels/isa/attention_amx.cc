@@ -20,17 +20,13 @@ constexpr float kHeadroom = 7;
 constexpr int kStepLogits = kStripRows * kStepTokens;
 constexpr int kStripLogits = kMaxSteps * kStepLogits;
 
-// The tile's scratch. Arrays start on cache lines, and rows come in whole strips.
+// The tile's scratch. Rows come in whole strips.
 struct StripState {
   StripState(std::byte* scratch, int32_t num_rows, int32_t dims)
       : rows(num_rows), strips(divide_up(num_rows, kStripRows)), head_dim(dims) {
     const int64_t room = int64_t{strips} * kStripRows;
-    int64_t used = 0;
-    const auto take = [&](int64_t floats) {
-      float* start = scratch == nullptr ? nullptr : reinterpret_cast<float*>(scratch) + used;
-      used += (floats + 15) / 16 * 16;
-      return start;
-    };
+    ScratchArrays arrays(scratch);
+    const auto take = [&](int64_t floats) { return arrays.take(floats); };
     max = take(room);
     sum = take(room);
     acc = take(room * dims);
@@ -38,7 +34,7 @@ struct StripState {
     logits = take(2 * kStripLogits);
     weights = reinterpret_cast<uint16_t*>(take(kStripLogits));
     masked_v = reinterpret_cast<uint16_t*>(take(kVGroupUnits));
-    bytes = used * static_cast<int64_t>(sizeof(float));
+    bytes = arrays.bytes();
   }
 
   int32_t strip_rows(int32_t strip) const { return smaller(kStripRows, rows - strip * kStripRows); }
