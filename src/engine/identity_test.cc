@@ -76,8 +76,8 @@ class Alone {
 // Questions whose prompts begin like earlier ones, or like earlier ones and their answers.
 class Questions {
  public:
-  Questions(Dice& dice, TokenId vocab_size, int64_t longest_answer, bool sparse)
-      : dice_(dice), vocab_size_(vocab_size), longest_answer_(longest_answer), sparse_(sparse) {}
+  Questions(Dice& dice, TokenId vocab_size, bool sparse)
+      : dice_(dice), vocab_size_(vocab_size), sparse_(sparse) {}
 
   Question next() {
     Question question{.prompt = prompt(), .read_cache = !dice_.one_in(10)};
@@ -85,7 +85,7 @@ class Questions {
     // Now and then a crowd whose answers outgrow the pages.
     if (++num_asked_ % 100 > 20 && num_asked_ % 100 <= 29) {
       question.prompt.resize(static_cast<size_t>(kPageTokens - dice_.between(0, 2)));
-      question.answer_tokens = longest_answer_;
+      question.answer_tokens = kLongAnswer;
     }
     if (sparse_ && !dice_.one_in(4)) {
       const SparseRule both{
@@ -124,10 +124,10 @@ class Questions {
     return tokens;
   }
 
-  static constexpr int64_t kLongest = 3 * kPageTokens + 3;
+  static constexpr int64_t kLongest = 3 * kPageTokens + 3;  // of prompts
+  static constexpr int64_t kLongAnswer = 270;
   Dice& dice_;
   TokenId vocab_size_;
-  int64_t longest_answer_;
   bool sparse_;
   int64_t num_asked_ = 0;
   std::vector<std::vector<TokenId>> texts_;
@@ -253,7 +253,6 @@ struct Load {
   bool sparse = false;
   int64_t num_questions = 0;
   int64_t num_if_full = 0;  // with WINNOW_FULL=1
-  int64_t longest_answer = 0;
 };
 
 class Identity : public testing::TestWithParam<Load> {};
@@ -268,7 +267,7 @@ TEST_P(Identity, OfAnswersAloneAndInAnyCompanyFromTheCacheAndAfterPreemptions) {
   ASSERT_TRUE(model.ok()) << model.error().message;
   Dice dice(1);
   Alone alone(*model);
-  Questions questions(dice, (*model)->config().vocab_size, load.longest_answer, load.sparse);
+  Questions questions(dice, (*model)->config().vocab_size, load.sparse);
   // Too few pages for all that may run.
   Company company(**model, 16, dice);
   int64_t num_same = 0;
@@ -302,11 +301,9 @@ TEST_P(Identity, OfAnswersAloneAndInAnyCompanyFromTheCacheAndAfterPreemptions) {
   EXPECT_EQ(company.num_live_pages(), 0);
 }
 
-Load tiny(bool sparse) {
-  return {test::golden_path("tiny/llama-untied.gguf"), sparse, 50, 1000, 270};
-}
+Load tiny(bool sparse) { return {test::golden_path("tiny/llama-untied.gguf"), sparse, 50, 1000}; }
 Load smollm2(bool sparse) {
-  return {test::model_path("smollm2-135m-instruct-q4_1.gguf"), sparse, 0, 100, 40};
+  return {test::model_path("smollm2-135m-instruct-q4_1.gguf"), sparse, 0, 100};
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, Identity, testing::Values(tiny(false), tiny(true)),
