@@ -75,7 +75,12 @@ class DecodeCase : public SparseCase {
   }
 };
 
-constexpr int kPositions[] = {256, 319, 383, 384, 447, 448, 511, 639};
+constexpr int kPositions[] = {383, 384, 448, 639, 256, 319, 447, 511};
+
+// On slow levels only the first few.
+std::span<const int> positions_of(Isa isa) {
+  return std::span(kPositions).first(is_slow(isa) ? 3 : std::size(kPositions));
+}
 
 std::vector<CaseShape> decode_shapes() {
   return {{.tokens = 640, .kv_heads = 2, .group = 1, .head_dim = 32},
@@ -91,8 +96,9 @@ TEST_P(SparseDecodeOnEachIsa, RowsAttendToWhatTheirHeadKeptAndToTheMeansOfTheRes
       for (const bool correction : {true, false}) {
         SCOPED_TRACE(testing::Message() << shape.name() << ", tau " << tau);
         DecodeCase c(shape, tau, 1, correction);
-        const DecodeRun run = c.decode(kernels(), kPositions, pool);
-        ASSERT_EQ(run.tiles.size(), std::size(kPositions) * static_cast<size_t>(shape.kv_heads));
+        const std::span<const int> positions = positions_of(GetParam());
+        const DecodeRun run = c.decode(kernels(), positions, pool);
+        ASSERT_EQ(run.tiles.size(), positions.size() * static_cast<size_t>(shape.kv_heads));
         size_t kept = 0;
         size_t candidates = 0;
         for (const TileRecord& tile : run.tiles) {
@@ -103,7 +109,7 @@ TEST_P(SparseDecodeOnEachIsa, RowsAttendToWhatTheirHeadKeptAndToTheMeansOfTheRes
           candidates += tile.num_candidates();
         }
         EXPECT_TRUE(tau == 0 ? kept == candidates : 0 < kept && kept < candidates) << kept;
-        ASSERT_NO_FATAL_FAILURE(c.expect_as_kept(GetParam(), run, kPositions));
+        ASSERT_NO_FATAL_FAILURE(c.expect_as_kept(GetParam(), run, positions));
       }
     }
   }

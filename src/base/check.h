@@ -8,10 +8,4 @@ namespace winnow {
 #define CHECK(condition) \
   ((condition) ? static_cast<void>(0) : ::winnow::check_failed(__FILE__, __LINE__, #condition))
 
-#ifdef NDEBUG
-#define DCHECK(condition) static_cast<void>(sizeof(condition))
-#else
-#define DCHECK(condition) CHECK(condition)
-#endif
-
 }  // namespace winnow

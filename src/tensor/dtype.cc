@@ -45,7 +45,7 @@ std::string supported_dtype_names() {
 
 int64_t dtype_bytes(DType dtype, int64_t elements) {
   const DTypeInfo& info = dtype_info(dtype);
-  DCHECK(elements % info.group_size == 0);
+  CHECK(elements % info.group_size == 0);
   return elements / info.group_size * info.group_bytes;
 }
 

@@ -7,7 +7,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TINY = ROOT / "tests/golden/tiny"
-WINNOW = os.environ.get("WINNOW_PROGRAM") or str(ROOT / "build/dev/winnow")
+WINNOW = os.environ.get("WINNOW_PROGRAM") or str(ROOT / "build/release/winnow")
 
 
 class Outcome:
