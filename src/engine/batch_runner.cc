@@ -160,6 +160,11 @@ void BatchRunner::note_summaries(std::span<const Part> parts) {
   }
 }
 
+void BatchRunner::copy(const PageCopy& copy) {
+  kv_->copy_tokens(copy.from, copy.to, copy.num_tokens);
+  set_summaries(copy.to, false);
+}
+
 void BatchRunner::exchanged(BatchRequest& request, int32_t page_idx) {
   request.summaries.truncate(int64_t{page_idx} * kPageTokens);
 }

@@ -37,6 +37,9 @@ class BatchRunner {
     has_summaries_[static_cast<size_t>(page)] = written;
   }
 
+  // Before the step in which the tokens behind them are written.
+  void copy(const PageCopy& copy);
+
   using FindRequest = FunctionRef<BatchRequest&(RequestId)>;
   // outcomes[i] belongs to plan.steps[i]. Requires scheduler.begin(plan).
   std::vector<StepOutcome> run(const StepPlan& plan, const Scheduler& scheduler,

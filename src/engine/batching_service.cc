@@ -282,7 +282,9 @@ void BatchingService::step() {
   const StepPlan plan = scheduler_.plan(budget_.prompt_tokens(num_generating_));
   if (!plan.empty()) {
     const Stopwatch watch;
-    CHECK(scheduler_.begin(plan));
+    const std::optional<std::vector<PageCopy>> copies = scheduler_.begin(plan);
+    CHECK(copies.has_value());
+    for (const PageCopy& copy : *copies) runner_.copy(copy);
     start_parts(plan);
     // A step may last for seconds; whoever asks meanwhile is told who runs in it.
     if (!plan.admitted.empty()) publish();

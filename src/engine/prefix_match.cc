@@ -1,5 +1,6 @@
 #include "engine/prefix_match.h"
 
+#include <algorithm>
 #include <optional>
 #include <span>
 
@@ -35,6 +36,17 @@ std::optional<NodeId> find_page(const PrefixCache& cache, NodeId parent, const R
   return found;
 }
 
+std::optional<PrefixCache::CommonTokens> find_copied(const PrefixCache& cache, NodeId parent,
+                                                     const RequestEntry& entry, int64_t page_idx) {
+  if (!entry.cache.read) return std::nullopt;
+  const int64_t begin = page_idx * kPageTokens;
+  const int64_t most =
+      std::min<int64_t>(own_make(entry.mode, entry.seq.prompt_tokens, page_idx).dense_tokens(),
+                        std::ssize(entry.seq.tokens) - 1 - begin);
+  if (most <= 0) return std::nullopt;
+  return cache.find_common(parent, std::span(entry.seq.tokens).subspan(begin, most));
+}
+
 }  // namespace
 
 PageMake own_make(const PromptMode& mode, int64_t prompt_tokens, int64_t page_idx) {
@@ -57,13 +69,17 @@ PrefixMatch match_prefix(const PrefixCache& cache, const RequestEntry& entry) {
   PrefixMatch match;
   std::optional<NodeId> at =
       entry.chain.empty() ? cache.find_root(entry.cache.scope) : entry.chain.back();
+  if (!at) return match;
   const int64_t end = (std::ssize(entry.seq.tokens) - 1) / kPageTokens;
-  for (int64_t i = std::ssize(entry.chain); at && i < end; ++i) {
-    at = find_page(cache, *at, entry, i);
-    if (!at) break;
+  int64_t i = std::ssize(entry.chain);
+  for (; i < end; ++i) {
+    const std::optional<NodeId> next = find_page(cache, *at, entry, i);
+    if (!next) break;
+    at = next;
     match.nodes.push_back(*at);
     match.pages.push_back(cache.page(*at));
   }
+  match.copied = find_copied(cache, *at, entry, i);
   return match;
 }
 

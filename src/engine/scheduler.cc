@@ -39,6 +39,7 @@ struct Scheduler::Impl {
   void apply(const SequenceStep& step, const StepResult& result,
              std::vector<ExchangedPage>& exchanged);
   void file_pages(RequestEntry& entry, std::vector<ExchangedPage>& exchanged);
+  void file_open_page(RequestEntry& entry);
   void release_pages(RequestEntry& entry);
   void forget(RequestEntry& entry);
   void check_request(const RequestEntry& entry) const;
@@ -86,7 +87,7 @@ Admission Scheduler::submit(ScheduledRequest request) {
   entry.max_new_tokens = request.max_new_tokens;
   entry.mode = request.mode;
   entry.cache = std::move(request.cache);
-  const int64_t found_tokens = match_prefix(impl_->cache, entry).num_pages() * kPageTokens;
+  const int64_t found_tokens = match_prefix(impl_->cache, entry).num_tokens();
   entry.expected_tokens = static_cast<int32_t>(prompt_tokens - found_tokens);
   entry.arrival = impl_->num_arrivals++;
   entry.last_turn = impl_->num_steps;
@@ -102,12 +103,12 @@ StepPlan Scheduler::plan(int32_t prompt_budget) const {
       .plan();
 }
 
-bool Scheduler::begin(const StepPlan& plan) {
+std::optional<std::vector<PageCopy>> Scheduler::begin(const StepPlan& plan) {
   CHECK(!impl_->in_step);
   std::vector<Taking> takings = impl_->takings(plan);
-  if (!impl_->can_take(plan, takings)) return false;
+  if (!impl_->can_take(plan, takings)) return std::nullopt;
   for (const RequestId id : plan.preempted) impl_->preempt(impl_->entry(id));
-  // All filed pages are shared before the first is evicted.
+  // All filed pages are shared before the first is evicted, those to be copied for as long.
   for (const Taking& taking : takings) {
     if (!taking.entry->seq.running) impl_->start_running(*taking.entry);
     impl_->share(*taking.entry, taking.match);
@@ -116,8 +117,16 @@ bool Scheduler::begin(const StepPlan& plan) {
     std::vector<PageId>& pages = taking.entry->seq.pages;
     while (std::ssize(pages) < taking.num_pages) pages.push_back(impl_->take_page());
   }
+  std::vector<PageCopy> copies;
+  for (const Taking& taking : takings) {
+    const auto& copied = taking.match.copied;
+    if (!copied) continue;
+    const PageId own = taking.entry->seq.pages[taking.entry->chain.size()];
+    copies.push_back({copied->page, own, copied->num_tokens});
+    impl_->pool.give_back(copied->page);
+  }
   impl_->in_step = true;
-  return true;
+  return copies;
 }
 
 std::vector<ExchangedPage> Scheduler::commit(const StepPlan& plan,
@@ -151,8 +160,12 @@ std::vector<Taking> Scheduler::Impl::takings(const StepPlan& plan) {
   std::vector<Taking> all;
   const auto add_matched = [&](RequestId id, int64_t computed_tokens) {
     RequestEntry& e = entry(id);
-    all.push_back({&e, match_prefix(cache, e), e.pages_at_admission()});
-    CHECK((std::ssize(e.chain) + all.back().match.num_pages()) * kPageTokens == computed_tokens);
+    PrefixMatch match = match_prefix(cache, e);
+    const int64_t held_tokens = std::ssize(e.chain) * kPageTokens;
+    // The plan has no room for it.
+    if (held_tokens + match.num_tokens() > computed_tokens) match.copied.reset();
+    CHECK(held_tokens + match.num_tokens() == computed_tokens);
+    all.push_back({&e, std::move(match), e.pages_at_admission()});
   };
   for (const PlannedAdmission& admission : plan.admitted) {
     add_matched(admission.id, admission.cached_tokens);
@@ -180,7 +193,7 @@ bool Scheduler::Impl::can_take(const StepPlan& plan, std::span<const Taking> tak
   int64_t new_pages = 0;
   for (const Taking& taking : takings) {
     const RequestEntry& e = *taking.entry;
-    budget.share(taking.match.pages);
+    budget.share(taking.match.used_pages());
     const auto own = std::span(e.seq.pages).subspan(e.chain.size());
     budget.release(own.first(std::min(own.size(), taking.match.pages.size())));
     new_pages +=
@@ -224,11 +237,9 @@ void Scheduler::Impl::share(RequestEntry& e, const PrefixMatch& match) {
     e.made.resize(std::max(e.made.size(), e.chain.size()), PageKind::kDense);
     e.made[page_idx] = cache.make(node);
   }
-  if (match.num_pages() == 0) return;
-  if (e.seq.num_preemptions == 0) {
-    e.seq.cached_tokens += static_cast<int32_t>(match.num_pages() * kPageTokens);
-  }
-  e.seq.computed_tokens = static_cast<int32_t>(e.chain.size() * kPageTokens);
+  if (match.copied) pool.share(match.copied->page);
+  e.seq.computed_tokens += match.num_tokens();
+  if (e.seq.num_preemptions == 0) e.seq.cached_tokens += match.num_tokens();
 }
 
 PageId Scheduler::Impl::take_page() {
@@ -248,6 +259,7 @@ void Scheduler::Impl::apply(const SequenceStep& step, const StepResult& result,
   e.seq.computed_tokens += step.num_tokens;
   if (step.phase == Phase::kPrompt) e.last_turn = num_steps;
   file_pages(e, exchanged);
+  if (step.phase == Phase::kPrompt && !e.in_prompt()) file_open_page(e);
   if (result.ended) {
     std::erase_if(exchanged, [&](const ExchangedPage& page) { return page.id == step.id; });
     forget(e);
@@ -260,6 +272,7 @@ void Scheduler::Impl::apply(const SequenceStep& step, const StepResult& result,
 void Scheduler::Impl::file_pages(RequestEntry& e, std::vector<ExchangedPage>& exchanged) {
   const auto num_full = static_cast<size_t>(e.seq.computed_tokens / kPageTokens);
   for (size_t i = e.chain.size(); i < num_full; ++i) {
+    if (e.open) cache.remove_open(*std::exchange(e.open, std::nullopt));
     const PrefixCache::NodeId parent = i == 0 ? cache.root(e.cache.scope) : e.chain.back();
     const auto tokens = std::span(e.seq.tokens).subspan(i * kPageTokens, kPageTokens);
     const PageMake make = own_make(e.mode, e.seq.prompt_tokens, static_cast<int64_t>(i));
@@ -276,11 +289,20 @@ void Scheduler::Impl::file_pages(RequestEntry& e, std::vector<ExchangedPage>& ex
   }
 }
 
+void Scheduler::Impl::file_open_page(RequestEntry& e) {
+  const auto begin = e.chain.size() * kPageTokens;
+  const auto prompt = std::span(e.seq.tokens).first(static_cast<size_t>(e.seq.prompt_tokens));
+  if (begin == prompt.size()) return;
+  const PrefixCache::NodeId parent = begin == 0 ? cache.root(e.cache.scope) : e.chain.back();
+  e.open = cache.insert_open(parent, prompt.subspan(begin), e.seq.pages[e.chain.size()]);
+}
+
 // The one way in which a request lets go of its pages. From the last to the first, so that those
 // that stand below others in the cache are the first to be evicted.
 void Scheduler::Impl::release_pages(RequestEntry& e) {
   for (; !e.seq.pages.empty(); e.seq.pages.pop_back()) pool.give_back(e.seq.pages.back());
   e.chain.clear();
+  e.open.reset();
   e.seq.computed_tokens = 0;
   e.seq.running = false;
 }
@@ -324,13 +346,14 @@ void Scheduler::Impl::check_request(const RequestEntry& e) const {
   CHECK(e.seq.computed_tokens < std::ssize(e.seq.tokens));
   CHECK(e.seq.cached_tokens < e.seq.prompt_tokens);
   if (!e.seq.running) {
-    CHECK(e.seq.pages.empty() && e.chain.empty() && e.seq.computed_tokens == 0);
+    CHECK(e.seq.pages.empty() && e.chain.empty() && !e.open && e.seq.computed_tokens == 0);
     return;
   }
   CHECK(std::ranges::count(requests.running, &e) == 1);
   CHECK(e.num_pages() == e.pages_at_admission());
   CHECK(std::ssize(e.chain) == e.seq.computed_tokens / kPageTokens);
   for (size_t i = 0; i < e.chain.size(); ++i) CHECK(cache.page(e.chain[i]) == e.seq.pages[i]);
+  CHECK(!e.open || cache.page(*e.open) == e.seq.pages[e.chain.size()]);
 }
 
 }  // namespace winnow

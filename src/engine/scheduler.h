@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -74,6 +75,8 @@ struct ExchangedPage {
 //     a SequenceStep: the same bits as without it.
 //   - A page is filed when the step that filled it is committed; not before. A request that filled
 //     an equal page goes on with the one that was filed first.
+//   - The page in which a prompt ends is filed with the prompt's tokens when these are computed. It
+//     stays the request's own; who begins alike copies the tokens in common to a page of its own.
 class Scheduler {
  public:
   // Both must outlive the scheduler.
@@ -88,9 +91,10 @@ class Scheduler {
 
   // The next step with at most `prompt_budget` prompt tokens (rounded up to a page).
   StepPlan plan(int32_t prompt_budget) const;
-  // Takes the pages that the plan needs. Requires the plan just made. False if somebody else has
-  // taken them since: nothing has changed then, and another plan is to be made.
-  bool begin(const StepPlan& plan);
+  // Takes the pages that the plan needs, and returns what is to be copied before it is run.
+  // Requires the plan just made. Nothing if somebody else has taken them since: nothing has changed
+  // then, and another plan is to be made.
+  std::optional<std::vector<PageCopy>> begin(const StepPlan& plan);
   // results[i] belongs to plan.steps[i]; only the last of a request's may be `ended`. Requires
   // begin(plan).
   std::vector<ExchangedPage> commit(const StepPlan& plan, std::span<const StepResult> results);

@@ -203,7 +203,7 @@ TEST(Scheduler, AFullHitLeavesOneTokenToCompute) {
     bench.run();
     bench.submit(text(prompt), 20);
     const StepPlan plan = bench.step();
-    EXPECT_EQ(plan.admitted.at(0).cached_tokens, (prompt - 1) / kB * kB);
+    EXPECT_EQ(plan.admitted.at(0).cached_tokens, prompt - 1);
     EXPECT_EQ(plan.steps.at(0).begin, plan.admitted[0].cached_tokens);
     EXPECT_TRUE(plan.steps[0].wants_token);
   }
@@ -218,7 +218,7 @@ TEST(Scheduler, ExactReuseTakesPromptPagesOnlyAndAllReuseAnswersToo) {
     for (int i = 200; i < 500; ++i) tokens.push_back(1'000'000 + i);
     return joined(tokens, text(100, 5000));
   }();
-  EXPECT_EQ(bench.cached(answered), kB);
+  EXPECT_EQ(bench.cached(answered), 200);
   EXPECT_EQ(bench.cached(answered, {.exact = false}), 3 * kB);
   EXPECT_EQ(bench.cached(answered, {.scope = "other", .exact = false}), 0);
   EXPECT_EQ(bench.cached(answered, {.read = false, .exact = false}), 0);
@@ -231,7 +231,7 @@ TEST(Scheduler, SparsePagesServeOnlyWhereAFreshRunIsSparse) {
   Bench bench(60);
   bench.submit(text(10 * kB), 1, {}, rule);  // pages 2 to 8 sparse
   bench.run();
-  EXPECT_EQ(bench.cached(text(10 * kB), exact, rule), 9 * kB);
+  EXPECT_EQ(bench.cached(text(10 * kB), exact, rule), 10 * kB - 1);
   // A longer prompt is sparse at page 9, too, where the cache has a dense one.
   EXPECT_EQ(bench.cached(text(12 * kB), exact, rule), 9 * kB);
   EXPECT_EQ(bench.cached(text(12 * kB), all, rule), 10 * kB);
@@ -239,6 +239,60 @@ TEST(Scheduler, SparsePagesServeOnlyWhereAFreshRunIsSparse) {
   EXPECT_EQ(bench.cached(text(9 * kB + 5), exact, rule), 8 * kB);
   EXPECT_EQ(bench.cached(text(9 * kB + 5), all, rule), 8 * kB);
   EXPECT_EQ(bench.cached(text(7 * kB), exact, rule), 2 * kB);
+}
+
+// A conversation: the next prompt goes on behind the last one, which ended within a page.
+TEST(Scheduler, TokensOfTheLastPageOfAPromptAreCopiedWhileItIsFilledAndAfterwards) {
+  for (const int answer : {5, 300}) {
+    Bench bench(40);
+    const RequestId first = bench.submit(text(200), answer);
+    bench.step();
+    const PageId open = bench.scheduler.find(first)->pages.at(1);
+    for (int round = 0; round < 3; ++round) {
+      const RequestId next = bench.submit(joined(text(180), text(100, 7000 + 1000 * round)), 2);
+      const StepPlan plan = bench.scheduler.plan(1 << 20);
+      EXPECT_EQ(plan.admitted.at(0).cached_tokens, 180);
+      const auto copies = bench.scheduler.begin(plan);
+      ASSERT_TRUE(copies.has_value());
+      ASSERT_EQ(copies->size(), 1U);
+      EXPECT_TRUE(round > 0 || copies->at(0).from == open);
+      EXPECT_EQ(copies->at(0).to, bench.scheduler.find(next)->pages.at(1));
+      EXPECT_EQ(copies->at(0).num_tokens, 180 - kB);
+      EXPECT_EQ(bench.pool.num_owners(copies->at(0).to), 1);
+      bench.finish(plan);
+      EXPECT_EQ(bench.scheduler.find(next)->cached_tokens, 180);
+      bench.run();
+    }
+    EXPECT_EQ(bench.num_live(), 0);
+  }
+}
+
+TEST(Scheduler, NothingIsCopiedUnlessAskedForOrOfOthers) {
+  Bench bench(40);
+  bench.submit(text(200), 5);
+  bench.run();
+  EXPECT_EQ(bench.cached(text(190)), 189);
+  EXPECT_EQ(bench.cached(text(190), {.read = false}), 0);
+  EXPECT_EQ(bench.cached(text(190), {.scope = "other"}), 0);
+  // Answers are no prompts, though they begin alike.
+  std::vector<TokenId> answered = text(200);
+  for (int i = 200; i < 204; ++i) answered.push_back(1'000'000 + i);
+  EXPECT_EQ(bench.cached(joined(answered, text(9, 5000)), {.exact = false}), 200);
+}
+
+// The page that is copied has to be there beside the new one until it is copied.
+TEST(Scheduler, NothingIsCopiedWhereThePageIsNeededForWhatIsNew) {
+  for (const int num_pages : {3, 4}) {
+    Bench bench(num_pages);
+    bench.submit(text(kB + 60), 1);
+    bench.run();
+    EXPECT_EQ(bench.cache.num_filed(), 2);
+    bench.submit(joined(text(kB + 50), text(kB, 7000)), 1);
+    const StepPlan plan = bench.step();
+    EXPECT_EQ(plan.admitted.at(0).cached_tokens, num_pages == 3 ? kB : kB + 50);
+    bench.run();
+    EXPECT_EQ(bench.num_live(), 0);
+  }
 }
 
 TEST(Scheduler, APageIsFoundOnceItsStepIsCommitted) {
@@ -263,9 +317,9 @@ TEST(Scheduler, EqualPromptsAtOnceGoOnBehindTheFirst) {
         num_prompt_tokens += step.phase == Phase::kPrompt ? step.num_tokens : 0;
       }
     }
-    // The first runs five pages, the others their last one, and one of them shares a step with the
-    // first while that runs its fourth.
-    EXPECT_EQ(num_prompt_tokens, (5 + num - 1 + 1) * kB);
+    // The first runs five pages, the others their last token, and one of them shares a step with
+    // the first while that runs its fourth.
+    EXPECT_EQ(num_prompt_tokens, (5 + 1) * kB + num - 1);
     EXPECT_FALSE(bench.scheduler.has_work());
   }
 }
@@ -416,7 +470,7 @@ TEST(Scheduler, ABeginningThatFindsTooFewPagesChangesNothing) {
     ASSERT_EQ(plan.admitted.at(0).cached_tokens, 3 * kB);
     std::vector<PageId> stolen;
     while (bench.pool.num_free() > num_left) stolen.push_back(*bench.pool.take());
-    EXPECT_EQ(bench.scheduler.begin(plan), num_left == 8);
+    EXPECT_EQ(bench.scheduler.begin(plan).has_value(), num_left == 8);
     if (num_left < 8) {
       EXPECT_EQ(bench.pool.num_free(), num_left);
       EXPECT_EQ(bench.cache.num_filed(), 3);

@@ -23,14 +23,22 @@ struct SequenceStep {
 // A waiting request starts, or goes on after a preemption: then its answer may be cached, too.
 struct PlannedAdmission {
   RequestId id = {};
-  int32_t cached_tokens = 0;  // a whole number of pages
+  int32_t cached_tokens = 0;  // those behind the last whole page are copied
 };
 
 // A running prompt goes on behind pages that another request has filed meanwhile. What was known
 // about its own pages there does not hold for them.
 struct PlannedAdoption {
   RequestId id = {};
-  int32_t computed_tokens = 0;  // from now on; a whole number of pages
+  int32_t computed_tokens = 0;  // from now on; those behind the last whole page are copied
+};
+
+// The first tokens of a page are to be copied to another, which has one owner. The first page may
+// have others, who fill it behind these tokens.
+struct PageCopy {
+  PageId from = {};
+  PageId to = {};
+  int32_t num_tokens = 0;
 };
 
 struct StepPlan {

@@ -4,14 +4,6 @@
 #include <span>
 
 namespace winnow {
-namespace {
-
-int32_t tokens_of(const PrefixMatch& match) {
-  return static_cast<int32_t>(match.num_pages() * kPageTokens);
-}
-
-}  // namespace
-
 StepPlanner::StepPlanner(const SchedulerLimits& limits, const RequestTable& requests,
                          const PagePool& pool, const PrefixCache& cache, int32_t prompt_budget)
     : limits_(limits),
@@ -58,14 +50,14 @@ void StepPlanner::plan_interrupted() {
 
 bool StepPlanner::try_resume(const RequestEntry& entry) {
   if (!room_to_run()) return false;
-  const PrefixMatch match = match_prefix(cache_, entry);
-  const int32_t computed = tokens_of(match);
   const bool alone = num_kept_ + plan_.admitted.size() == 0;
-  const int64_t needed = alone ? pages_in_step(entry, computed) : entry.pages_to_come_back();
-  const int64_t new_pages = needed - match.num_pages();
-  if (pages_.available() < new_pages + pages_.cost_of_sharing(match.pages)) return false;
+  const std::optional<PrefixMatch> match = match_with_room(entry, [&](int32_t computed) {
+    return alone ? pages_in_step(entry, computed) : entry.pages_to_come_back();
+  });
+  if (!match) return false;
+  const int32_t computed = match->num_tokens();
   if (computed < entry.seq.prompt_tokens && chunk_end(entry, computed) == computed) return false;
-  admit(entry, match);
+  admit(entry, *match);
   return true;
 }
 
@@ -92,21 +84,23 @@ void StepPlanner::plan_prompts() {
 
 bool StepPlanner::try_admit(const RequestEntry& entry) {
   if (!room_to_run() || chunk_end(entry, 0) == 0) return false;
-  const PrefixMatch match = match_prefix(cache_, entry);
-  const int64_t new_pages = entry.pages_at_admission() - match.num_pages();
   const auto spare = static_cast<int64_t>(num_kept_ + plan_.admitted.size());
-  if (pages_.available() < new_pages + spare + pages_.cost_of_sharing(match.pages)) return false;
-  admit(entry, match);
+  const std::optional<PrefixMatch> match =
+      match_with_room(entry, [&](int32_t) { return entry.pages_at_admission() + spare; });
+  if (!match) return false;
+  admit(entry, *match);
   return true;
 }
 
 bool StepPlanner::try_go_on(const RequestEntry& entry) {
   int32_t computed = entry.seq.computed_tokens;
   if (chunk_end(entry, computed) == computed) return false;
-  const PrefixMatch match = match_prefix(cache_, entry);
-  const int32_t adopted = computed + tokens_of(match);
+  PrefixMatch match = match_prefix(cache_, entry);
+  // One page for its tokens, and the one that is copied.
+  if (pages_.available() < 2) match.copied.reset();
+  const int32_t adopted = computed + match.num_tokens();
   if (adopted > computed && pages_.take(pages_in_step(entry, adopted) - entry.num_pages())) {
-    pages_.share(match.pages);
+    pages_.share(match.used_pages());
     const auto own = std::span(entry.seq.pages).subspan(entry.chain.size());
     pages_.release(own.first(std::min(match.pages.size(), own.size())));
     computed = adopted;
@@ -116,6 +110,19 @@ bool StepPlanner::try_go_on(const RequestEntry& entry) {
   return true;
 }
 
+std::optional<PrefixMatch> StepPlanner::match_with_room(
+    const RequestEntry& entry, FunctionRef<int64_t(int32_t)> pages_needed) const {
+  PrefixMatch match = match_prefix(cache_, entry);
+  const auto has_room = [&] {
+    const int64_t new_pages = pages_needed(match.num_tokens()) - match.num_pages();
+    return pages_.available() >= new_pages + pages_.cost_of_sharing(match.used_pages());
+  };
+  if (has_room()) return match;
+  if (!match.copied) return std::nullopt;
+  match.copied.reset();
+  return has_room() ? std::optional(std::move(match)) : std::nullopt;
+}
+
 bool StepPlanner::room_to_run() const {
   return num_kept_ + plan_.admitted.size() < static_cast<size_t>(limits_.max_running);
 }
@@ -123,7 +130,8 @@ bool StepPlanner::room_to_run() const {
 int32_t StepPlanner::chunk_end(const RequestEntry& entry, int32_t begin) const {
   const int32_t prompt_end = entry.seq.prompt_tokens;
   if (prompt_end - begin <= prompt_tokens_left_) return prompt_end;
-  return static_cast<int32_t>((begin + prompt_tokens_left_) / kPageTokens * kPageTokens);
+  const auto end = static_cast<int32_t>((begin + prompt_tokens_left_) / kPageTokens * kPageTokens);
+  return std::max(begin, end);
 }
 
 int32_t StepPlanner::decode_end(const RequestEntry& entry, int32_t computed) const {
@@ -138,10 +146,10 @@ int64_t StepPlanner::pages_in_step(const RequestEntry& entry, int32_t computed) 
 }
 
 void StepPlanner::admit(const RequestEntry& entry, const PrefixMatch& match) {
-  pages_.share(match.pages);
-  pages_.take(pages_in_step(entry, tokens_of(match)) - match.num_pages());
-  plan_.admitted.push_back({entry.seq.id, tokens_of(match)});
-  add_steps(entry, tokens_of(match));
+  pages_.share(match.used_pages());
+  pages_.take(pages_in_step(entry, match.num_tokens()) - match.num_pages());
+  plan_.admitted.push_back({entry.seq.id, match.num_tokens()});
+  add_steps(entry, match.num_tokens());
 }
 
 void StepPlanner::add_steps(const RequestEntry& entry, int32_t computed) {

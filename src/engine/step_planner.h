@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "engine/page_budget.h"
 #include "engine/prefix_match.h"
 #include "engine/request_table.h"
@@ -28,6 +30,10 @@ class StepPlanner {
   bool try_admit(const RequestEntry& entry);
   bool try_go_on(const RequestEntry& entry);
   bool room_to_run() const;
+  // What serves it, without copied tokens where their page would take the last room; none if there
+  // is no room for `pages_needed` of the tokens that serve.
+  std::optional<PrefixMatch> match_with_room(const RequestEntry& entry,
+                                             FunctionRef<int64_t(int32_t)> pages_needed) const;
   // Where a chunk from `begin` ends within what is left of the budget; `begin` if there is no room.
   int32_t chunk_end(const RequestEntry& entry, int32_t begin) const;
   // Where the steps of a request that has left its prompt end.

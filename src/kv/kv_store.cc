@@ -115,6 +115,27 @@ void KvStore::write_page(PageId id, std::span<const std::byte> bytes) {
   }
 }
 
+void KvStore::copy_tokens(PageId from, PageId to, int num_tokens) {
+  CHECK(from != to && num_tokens > 0 && num_tokens <= kPageTokens);
+  for (const KvLayerView& layer : impl_->layers) {
+    const KvLayout& layout = layer.layout;
+    const auto copy = [&](int64_t offset, int64_t num_bytes) {
+      std::memcpy(layer.page(to) + offset, layer.page(from) + offset,
+                  static_cast<size_t>(num_bytes));
+    };
+    // Whole groups of K, whole pairs of V.
+    const int64_t k_bytes =
+        2 * layout.k_index((num_tokens + kKvLanes - 1) / kKvLanes * kKvLanes, 0);
+    const int64_t v_bytes = 2 * layout.v_index((num_tokens + 1) / 2 * 2, 0);
+    for (int head = 0; head < layout.kv_heads; ++head) {
+      copy(layout.k_offset(head), k_bytes);
+      for (int dim = 0; dim < layout.head_dim; dim += kKvLanes) {
+        copy(layout.v_offset(head) + 2 * layout.v_index(0, dim), v_bytes);
+      }
+    }
+  }
+}
+
 PagePool& KvStore::pool() { return *impl_->pool; }
 const PagePool& KvStore::pool() const { return *impl_->pool; }
 

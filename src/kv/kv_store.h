@@ -46,6 +46,9 @@ class KvStore {
   // The bytes of a page, layer after layer. Require bytes_per_page() bytes.
   void read_page(PageId id, std::span<std::byte> bytes) const;
   void write_page(PageId id, std::span<const std::byte> bytes);
+  // K and V of the first tokens of a page, in all layers, without summaries. What stands behind
+  // them in `to` afterwards is left open.
+  void copy_tokens(PageId from, PageId to, int num_tokens);
   PagePool& pool();
   const PagePool& pool() const;
 

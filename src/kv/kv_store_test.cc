@@ -56,6 +56,39 @@ TEST(KvStore, APageReadAndWrittenElsewhereIsTheSameInEveryLayer) {
   }
 }
 
+TEST(KvStore, CopiedTokensAreTheSameInEveryLayerAndNothingElseOfThePageIsNeeded) {
+  const auto store = make_store(std::array{kSmall, kWide}, 2);
+  std::vector<std::byte> bytes(static_cast<size_t>(store->bytes_per_page()));
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7 % 251);
+  for (const int num_tokens : {1, 2, 15, 16, 17, 127, 128}) {
+    store->write_page(PageId{0}, bytes);
+    store->write_page(PageId{1}, std::vector<std::byte>(bytes.size(), std::byte{255}));
+    store->copy_tokens(PageId{0}, PageId{1}, num_tokens);
+    int64_t num_other = 0;
+    for (int layer = 0; layer < 2; ++layer) {
+      const KvLayerView view = store->layer(layer);
+      const KvLayout& layout = view.layout;
+      const auto same = [&](int64_t offset) {
+        return std::memcmp(view.page(PageId{0}) + offset, view.page(PageId{1}) + offset, 2) == 0;
+      };
+      for (int head = 0; head < layout.kv_heads; ++head) {
+        for (int token = 0; token < kPageTokens; ++token) {
+          for (int dim = 0; dim < layout.head_dim; ++dim) {
+            const bool k = same(layout.k_offset(head) + 2 * layout.k_index(token, dim));
+            const bool v = same(layout.v_offset(head) + 2 * layout.v_index(token, dim));
+            if (token < num_tokens) {
+              ASSERT_TRUE(k && v) << token << ' ' << dim;
+            }
+            num_other += token >= num_tokens + 16 && (k || v) ? 1 : 0;
+          }
+        }
+      }
+      EXPECT_FALSE(same(layout.means_offset(0)));
+    }
+    EXPECT_EQ(num_other, 0);
+  }
+}
+
 TEST(KvStore, MemoryIsTouchedOnlyWhereAPageIsWritten) {
   const KvLayout layout{.kv_heads = 8, .head_dim = 128};
   const int64_t num_pages = 4096;  // over 2 GiB

@@ -22,8 +22,9 @@ using NodeId = PrefixCache::NodeId;
 struct Node {
   std::optional<NodeId> parent;
   std::optional<PageId> page;  // none: a root, or a node in the free list
+  bool open = false;
   PageMake make = PageKind::kDense;
-  std::array<TokenId, kPageTokens> tokens = {};
+  std::array<TokenId, kPageTokens> tokens = {};  // of an open page only the prompt's
   uint64_t hash = 0;
   std::optional<NodeId> next_of_bucket;
   int32_t num_children = 0;
@@ -31,10 +32,45 @@ struct Node {
   std::string scope;  // of a root
 };
 
+// Tokens below a page.
+struct TokensBelow {
+  NodeId parent;
+  std::span<const TokenId> tokens;
+};
+
+int32_t num_common(std::span<const TokenId> a, std::span<const TokenId> b) {
+  return static_cast<int32_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+// By parents, below one by dense tokens: those that have most in common with others are their
+// neighbours.
+struct ByDenseTokens {
+  using is_transparent = void;
+  const std::deque<Node>* nodes;
+
+  TokensBelow of(NodeId id) const {
+    const Node& n = (*nodes)[static_cast<size_t>(id)];
+    return {*n.parent, std::span(n.tokens).first(static_cast<size_t>(n.make.dense_tokens()))};
+  }
+  bool operator()(const TokensBelow& a, const TokensBelow& b) const {
+    if (a.parent != b.parent) return a.parent < b.parent;
+    return std::ranges::lexicographical_compare(a.tokens, b.tokens);
+  }
+  bool operator()(NodeId a, const TokensBelow& b) const { return (*this)(of(a), b); }
+  bool operator()(const TokensBelow& a, NodeId b) const { return (*this)(a, of(b)); }
+  bool operator()(NodeId a, NodeId b) const {
+    const TokensBelow left = of(a);
+    const TokensBelow right = of(b);
+    if ((*this)(left, right)) return true;
+    return !(*this)(right, left) && a < b;
+  }
+};
+
 }  // namespace
 
 // Invariants, besides the class's:
-//   3. `node_of_page`, `buckets` and the nodes with a page name one another.
+//   3. `node_of_page`, `buckets` and the nodes with a page name one another; open ones are in no
+//      bucket. `by_dense_tokens` has those that have such tokens.
 //   4. `idle` counts the pages that the cache alone owns; `leaves` holds those of them that nothing
 //      stands below, by last use.
 //   5. At most one root, `empty_root`, has nothing below it.
@@ -54,6 +90,7 @@ struct PrefixCache::Impl final : PageOwnersObserver {
   std::optional<NodeId> find(NodeId parent, std::span<const TokenId> tokens, PageKind kind,
                              const Accepts& accepts) const;
   NodeId new_node();
+  NodeId file(NodeId parent, std::span<const TokenId> tokens, const PageMake& make, PageId page);
   void use(NodeId id);
   void unlink(NodeId id);
   void drop_root(NodeId id);
@@ -67,6 +104,7 @@ struct PrefixCache::Impl final : PageOwnersObserver {
   std::vector<NodeId> free_nodes;
   std::vector<std::optional<NodeId>> buckets;       // a power of two of them
   std::vector<std::optional<NodeId>> node_of_page;  // [num_pages]
+  std::set<NodeId, ByDenseTokens> by_dense_tokens{ByDenseTokens{&nodes}};
   std::map<std::string, NodeId, std::less<>> roots;
   std::optional<NodeId> empty_root;
   std::set<std::pair<uint64_t, NodeId>> leaves;
@@ -124,9 +162,12 @@ NodeId PrefixCache::Impl::new_node() {
 // Takes a node out of the tree. Requires that nothing stands below it.
 void PrefixCache::Impl::unlink(NodeId id) {
   Node& n = node(id);
-  std::optional<NodeId>* link = &bucket(n.hash);
-  while (*link != id) link = &node(**link).next_of_bucket;
-  *link = n.next_of_bucket;
+  if (!n.open) {
+    std::optional<NodeId>* link = &bucket(n.hash);
+    while (*link != id) link = &node(**link).next_of_bucket;
+    *link = n.next_of_bucket;
+  }
+  by_dense_tokens.erase(id);
   node_of_page[static_cast<size_t>(*n.page)].reset();
   const NodeId parent_id = *n.parent;
   n.page.reset();
@@ -146,6 +187,27 @@ void PrefixCache::Impl::unlink(NodeId id) {
 void PrefixCache::Impl::drop_root(NodeId id) {
   roots.erase(node(id).scope);
   free_nodes.push_back(id);
+}
+
+// Everywhere but in a bucket.
+NodeId PrefixCache::Impl::file(NodeId parent, std::span<const TokenId> tokens, const PageMake& make,
+                               PageId page) {
+  CHECK(!node_of_page[static_cast<size_t>(page)]);
+  CHECK(!node(parent).page || !alone(node(parent)));
+  pool.share(page);
+  const NodeId id = new_node();
+  Node& n = node(id);
+  n.parent = parent;
+  n.page = page;
+  n.make = make;
+  std::ranges::copy(tokens, n.tokens.begin());
+  n.last_used = ++clock;
+  node_of_page[static_cast<size_t>(page)] = id;
+  if (make.dense_tokens() > 0) by_dense_tokens.insert(id);
+  ++node(parent).num_children;
+  if (empty_root == parent) empty_root.reset();
+  ++num_filed;
+  return id;
 }
 
 void PrefixCache::Impl::use(NodeId id) {
@@ -210,6 +272,23 @@ std::optional<NodeId> PrefixCache::find(NodeId parent, std::span<const TokenId> 
   return impl_->find(parent, tokens, kind, [](const PageMake&) { return true; });
 }
 
+std::optional<PrefixCache::CommonTokens> PrefixCache::find_common(
+    NodeId parent, std::span<const TokenId> tokens) const {
+  CHECK(tokens.size() <= kPageTokens);
+  const auto& order = impl_->by_dense_tokens;
+  std::optional<CommonTokens> best;
+  const auto consider = [&](NodeId id) {
+    const TokensBelow found = order.key_comp().of(id);
+    if (found.parent != parent) return;
+    const int32_t common = num_common(found.tokens, tokens);
+    if (common > (best ? best->num_tokens : 0)) best = {page(id), common};
+  };
+  const auto behind = order.lower_bound(TokensBelow{parent, tokens});
+  if (behind != order.end()) consider(*behind);
+  if (behind != order.begin()) consider(*std::prev(behind));
+  return best;
+}
+
 PageId PrefixCache::page(NodeId id) const {
   const Node& n = impl_->node(id);
   CHECK(n.page.has_value());
@@ -222,24 +301,30 @@ NodeId PrefixCache::insert(NodeId parent, std::span<const TokenId> tokens, const
                            PageId page) {
   Impl& s = *impl_;
   if (const std::optional<NodeId> equal = find(parent, tokens, make)) return *equal;
-  CHECK(!s.node_of_page[static_cast<size_t>(page)]);
-  CHECK(!s.node(parent).page || !s.alone(s.node(parent)));
-  s.pool.share(page);
-
-  const NodeId id = s.new_node();
+  const NodeId id = s.file(parent, tokens, make, page);
   Node& n = s.node(id);
-  n.parent = parent;
-  n.page = page;
-  n.make = make;
-  std::ranges::copy(tokens, n.tokens.begin());
   n.hash = s.hash_of(parent, tokens, make.kind);
   n.next_of_bucket = std::exchange(s.bucket(n.hash), id);
-  n.last_used = ++s.clock;
-  s.node_of_page[static_cast<size_t>(page)] = id;
-  ++s.node(parent).num_children;
-  if (s.empty_root == parent) s.empty_root.reset();
-  ++s.num_filed;
   return id;
+}
+
+std::optional<NodeId> PrefixCache::insert_open(NodeId parent, std::span<const TokenId> tokens,
+                                               PageId page) {
+  const auto num_tokens = static_cast<int32_t>(tokens.size());
+  CHECK(num_tokens > 0 && num_tokens < kPageTokens);
+  const std::optional<CommonTokens> filed = find_common(parent, tokens);
+  if (filed && filed->num_tokens == num_tokens) return std::nullopt;
+  const NodeId id = impl_->file(parent, tokens, {PageKind::kGenerated, num_tokens}, page);
+  impl_->node(id).open = true;
+  return id;
+}
+
+void PrefixCache::remove_open(NodeId id) {
+  const Node& n = impl_->node(id);
+  CHECK(n.open && !impl_->alone(n));
+  const PageId page = *n.page;
+  impl_->unlink(id);
+  impl_->pool.give_back(page);
 }
 
 void PrefixCache::touch(NodeId id) {
@@ -269,13 +354,16 @@ void PrefixCache::check_invariants() const {
   int64_t num_filed = 0;
   int64_t idle = 0;
   size_t num_leaves = 0;
+  size_t num_dense = 0;
   for (size_t i = 0; i < s.nodes.size(); ++i) {
     const Node& n = s.nodes[i];
     const auto id = NodeId{static_cast<int32_t>(i)};
     if (!n.page) continue;
     ++num_filed;
     CHECK(s.node_of_page[static_cast<size_t>(*n.page)] == id);
-    CHECK(find(*n.parent, n.tokens, n.make) == id);
+    if (!n.open) CHECK(find(*n.parent, n.tokens, n.make) == id);
+    CHECK(s.by_dense_tokens.contains(id) == (n.make.dense_tokens() > 0));
+    num_dense += n.make.dense_tokens() > 0 ? 1 : 0;
     ++num_children[static_cast<size_t>(*n.parent)];
     const Node& parent = s.node(*n.parent);
     CHECK(!parent.page || s.pool.num_owners(*parent.page) >= s.pool.num_owners(*n.page));
@@ -285,12 +373,14 @@ void PrefixCache::check_invariants() const {
     num_leaves += is_leaf ? 1 : 0;
   }
   CHECK(num_filed == s.num_filed && idle == s.idle && num_leaves == s.leaves.size());
+  CHECK(num_dense == s.by_dense_tokens.size());
   for (const auto& [scope, id] : s.roots) {
     CHECK(s.node(id).scope == scope && !s.node(id).page);
     CHECK(num_children[static_cast<size_t>(id)] > 0 || s.empty_root == id);
   }
   for (size_t i = 0; i < s.nodes.size(); ++i) {
-    if (s.nodes[i].page) CHECK(s.nodes[i].num_children == num_children[i]);
+    const Node& n = s.nodes[i];
+    if (n.page) CHECK(n.num_children == num_children[i] && !(n.open && n.num_children > 0));
   }
 }
 

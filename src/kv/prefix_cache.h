@@ -1,6 +1,6 @@
-// PrefixCache: full pages of earlier prompts and answers, found again by what shaped them. A tree:
-// a page stands below the page before it, so its place names all tokens before it. One owner, in
-// the pool's sense, of every page it files.
+// PrefixCache: pages of earlier prompts and answers, found again by what shaped them. A tree: a
+// page stands below the page before it, so its place names all tokens before it. One owner, in the
+// pool's sense, of every page it files.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,9 @@ struct PageMake {
       : kind(of), prompt_tokens(of == PageKind::kGenerated ? from_prompt : kPageTokens) {}
   // A generated page of generated tokens alone.
   PageMake(PageKind of) : PageMake(of, 0) {}  // NOLINT(google-explicit-constructor)
+  // The first tokens that are a prompt's and attended to everything: a page of another make may
+  // begin with the same bits.
+  int32_t dense_tokens() const { return kind == PageKind::kSparse ? 0 : prompt_tokens; }
   friend bool operator==(const PageMake&, const PageMake&) = default;
 
   PageKind kind;
@@ -37,7 +40,8 @@ struct PageMake {
 };
 
 // Invariants:
-//   1. A page is filed at most once, and only full and fully computed pages are.
+//   1. A page is filed at most once, with tokens that are computed: all of it, or, as an open page,
+//      the first ones. Its owner goes on filling an open page behind them; nothing stands below it.
 //   2. Whoever owns a filed page owns the pages above it, so a page that the cache alone owns has
 //      only such pages below it: all of them can be evicted, leaves first.
 class PrefixCache {
@@ -59,6 +63,13 @@ class PrefixCache {
                              const PageMake& make) const;
   // The same, wherever the prompt of a generated page ended.
   std::optional<NodeId> find(NodeId parent, std::span<const TokenId> tokens, PageKind kind) const;
+  // The page below `parent`, open ones included, that has most dense tokens of a prompt in common
+  // with the beginning of `tokens`, at most kPageTokens; none if there is no such token.
+  struct CommonTokens {
+    PageId page = {};
+    int32_t num_tokens = 0;
+  };
+  std::optional<CommonTokens> find_common(NodeId parent, std::span<const TokenId> tokens) const;
   PageId page(NodeId node) const;
   PageMake make(NodeId node) const;
 
@@ -66,6 +77,11 @@ class PrefixCache {
   // `page` stays unfiled: the two hold the same bits. Requires that the caller owns `page` and the
   // pages down to `parent`.
   NodeId insert(NodeId parent, std::span<const TokenId> tokens, const PageMake& make, PageId page);
+  // Files a page of which only these dense tokens of a prompt are computed, fewer than kPageTokens;
+  // none if another page has them. Requires what insert() does.
+  std::optional<NodeId> insert_open(NodeId parent, std::span<const TokenId> tokens, PageId page);
+  // The open page is filed no more. Requires that the caller owns it, too.
+  void remove_open(NodeId node);
   // The chain down to `node` was used: it is evicted after all that was not. Being owned by others
   // is use, too, for as long as it lasts.
   void touch(NodeId node);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -58,6 +59,74 @@ TEST(PrefixCache, AGeneratedPageEqualsOnlyThoseWhosePromptEndedAtTheSameToken) {
   EXPECT_TRUE(f.cache.find(root, page_of(1), PageKind::kGenerated).has_value());
   EXPECT_EQ(f.cache.make(ten).prompt_tokens, 10);
   f.cache.check_invariants();
+}
+
+// Of all pages below `parent`, looked at one by one.
+int32_t most_in_common(const std::vector<Tokens>& filed, const Tokens& tokens) {
+  int64_t most = 0;
+  for (const Tokens& other : filed) {
+    const auto end = std::mismatch(other.begin(), other.end(), tokens.begin(), tokens.end()).first;
+    most = std::max(most, end - other.begin());
+  }
+  return static_cast<int32_t>(most);
+}
+
+TEST(PrefixCache, FindsThePageWithMostDenseTokensOfAPromptInCommon) {
+  std::mt19937 random(3);
+  const auto tokens_of = [&](size_t num_tokens) {
+    Tokens tokens(num_tokens);
+    for (TokenId& token : tokens) token = random() % 16 == 0 ? 1 : 0;
+    return tokens;
+  };
+  Fixture f(400);
+  const NodeId root = f.cache.root("a");
+  const NodeId parents[] = {f.file(root, page_of(5)), f.file(root, page_of(6))};
+  std::vector<Tokens> filed[2];
+  for (int i = 0; i < 300; ++i) {
+    const auto below = static_cast<size_t>(random() % 2);
+    const size_t num_tokens = random() % 3 == 0 ? 128 : 1 + random() % 127;
+    const Tokens tokens = tokens_of(num_tokens);
+    const int32_t most = most_in_common(filed[below], tokens);
+    const auto found = f.cache.find_common(parents[below], tokens);
+    EXPECT_EQ(found ? found->num_tokens : 0, most);
+    const PageId page = *f.pool.take();
+    if (num_tokens == 128) {
+      const bool sparse = random() % 2 == 0;
+      const NodeId node = f.cache.insert(parents[below], tokens,
+                                         sparse ? PageKind::kSparse : PageKind::kDense, page);
+      EXPECT_EQ(f.cache.page(node), page);
+      if (!sparse) filed[below].push_back(tokens);
+    } else if (f.cache.insert_open(parents[below], tokens, page)) {
+      EXPECT_LT(most, static_cast<int32_t>(num_tokens));
+      filed[below].push_back(tokens);
+    } else {
+      EXPECT_EQ(most, static_cast<int32_t>(num_tokens));
+    }
+    f.pool.give_back(page);
+  }
+  f.cache.check_invariants();
+}
+
+TEST(PrefixCache, AnOpenPageIsNotFoundAsAWholeOneAndIsFiledAgainWhenFull) {
+  Fixture f(4);
+  const NodeId root = f.cache.root("a");
+  const PageId page = *f.pool.take();
+  const NodeId open = *f.cache.insert_open(root, Tokens(40, 1), page);
+  f.cache.check_invariants();
+  EXPECT_EQ(f.cache.find(root, page_of(1), PageKind::kGenerated), std::nullopt);
+  EXPECT_EQ(f.cache.find_common(root, page_of(1))->num_tokens, 40);
+  EXPECT_EQ(f.cache.find_common(root, page_of(1))->page, page);
+  EXPECT_EQ(f.cache.find_common(root, page_of(2)), std::nullopt);
+  f.cache.remove_open(open);
+  EXPECT_EQ(f.pool.num_owners(page), 1);
+  EXPECT_EQ(f.cache.find_root("a"), std::nullopt);
+  f.cache.insert(f.cache.root("a"), page_of(1), PageMake(PageKind::kGenerated, 40), page);
+  EXPECT_EQ(f.cache.find_common(f.cache.root("a"), page_of(1))->num_tokens, 40);
+  f.pool.give_back(page);
+  f.cache.check_invariants();
+  EXPECT_TRUE(f.cache.evict_one());
+  EXPECT_EQ(f.pool.num_free(), 4);
+  EXPECT_EQ(f.cache.find_common(f.cache.root("a"), page_of(1)), std::nullopt);
 }
 
 TEST(PrefixCache, ScopesDoNotSeeOneAnother) {

@@ -66,7 +66,7 @@ class BenchServe(unittest.TestCase):
         outcome = bench(self.server, "--concurrency", "1", "--requests", "3", "--prompt-tokens", "160", "--shared-prefix", "140",
                         "--max-tokens", "1", "--json")
         self.assertEqual(outcome.code, 0, outcome)
-        self.assertEqual(json.loads(outcome.stdout)["total_cached_tokens"], 2 * 128)
+        self.assertGreaterEqual(json.loads(outcome.stdout)["total_cached_tokens"], 2 * 140)
 
     def test_isolation_compares_the_long_prompt_beside_and_alone(self):
         # The streams last: their context is long.

@@ -70,7 +70,7 @@ class SavedPrefixes(ServingCase):
         with self.serve(model=model) as server:
             tokens = self.save(server, "talk", {"messages": opening})["tokens"]
         with self.serve(model=model) as server:
-            cold, warm = (server.post(CHAT, whole | {"cache_prompt": cached}) for cached in (False, True))
+            warm, cold = (server.post(CHAT, whole | {"cache_prompt": cached}) for cached in (True, False))
             self.assertEqual(warm["usage"]["prompt_tokens_details"]["cached_tokens"], tokens)
             self.assertEqual(warm["choices"], cold["choices"])
 

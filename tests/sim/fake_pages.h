@@ -56,8 +56,10 @@ class FakePages {
   explicit FakePages(int64_t num_pages) : slots_(static_cast<size_t>(num_pages * kPageTokens)) {}
 
   Slot& slot(std::span<const PageId> table, int64_t position) {
-    const auto page = static_cast<int64_t>(table[static_cast<size_t>(position / kPageTokens)]);
-    return slots_[static_cast<size_t>(page * kPageTokens + position % kPageTokens)];
+    return slot(table[static_cast<size_t>(position / kPageTokens)], position % kPageTokens);
+  }
+  Slot& slot(PageId page, int64_t slot_idx) {
+    return slots_[static_cast<size_t>(static_cast<int64_t>(page) * kPageTokens + slot_idx)];
   }
 
  private:

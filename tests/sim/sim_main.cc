@@ -29,11 +29,13 @@ int main(int argc, char** argv) {
     sum.cached_tokens += outcome.cached_tokens;
     sum.num_adoptions += outcome.num_adoptions;
     sum.num_exchanges += outcome.num_exchanges;
+    sum.num_copies += outcome.num_copies;
   }
   std::printf("%" PRId64 " steps, %" PRId64 " answers, %" PRId64
               " preemptions (of one request %" PRId64 "), %" PRId64
-              " tokens from the cache, %" PRId64 " adoptions, %" PRId64 " exchanges\n",
+              " tokens from the cache, %" PRId64 " adoptions, %" PRId64 " exchanges, %" PRId64
+              " copies\n",
               sum.num_steps, sum.num_answers, sum.num_preemptions, sum.most_preemptions,
-              sum.cached_tokens, sum.num_adoptions, sum.num_exchanges);
+              sum.cached_tokens, sum.num_adoptions, sum.num_exchanges, sum.num_copies);
   return 0;
 }

@@ -35,6 +35,7 @@ TEST(Sim, TwoThousandSeedsAnswerAsEachRequestDoesAlone) {
     sum.num_preemptions += outcome.num_preemptions;
     sum.num_adoptions += outcome.num_adoptions;
     sum.num_exchanges += outcome.num_exchanges;
+    sum.num_copies += outcome.num_copies;
     sum.cached_tokens += outcome.cached_tokens;
   }
   // The seeds reach what they are to reach.
@@ -43,6 +44,7 @@ TEST(Sim, TwoThousandSeedsAnswerAsEachRequestDoesAlone) {
   EXPECT_GT(sum.num_preemptions, 300);
   EXPECT_GT(sum.num_adoptions, 30);
   EXPECT_GT(sum.num_exchanges, 500);
+  EXPECT_GT(sum.num_copies, 1000);
   EXPECT_GT(sum.cached_tokens, 500'000);
 }
 

@@ -73,6 +73,7 @@ class Simulation {
   void check_step(const SequenceStep& step);
   void check_preempted(const StepPlan& plan);
   void note_tables(const StepPlan& plan);
+  void copy(const PageCopy& copy);
   void write(const SequenceStep& step);
   StepResult result(const SequenceStep& step);
   Reading shown(const Client& client, int64_t num_tokens);
@@ -177,11 +178,23 @@ bool Simulation::begin(const StepPlan& plan) {
     }
   }
   const auto before = counts();
-  const bool begun = scheduler_.begin(plan);
+  const std::optional<std::vector<PageCopy>> copies = scheduler_.begin(plan);
+  const bool begun = copies.has_value();
   expect(begun || !stolen.empty(), "no pages for a plan just made");
   expect(begun || before == counts(), "a beginning that failed left something behind");
   for (const PageId page : stolen) pool_.give_back(page);
-  return begun;
+  if (!begun) return false;
+  for (const PageCopy& page : *copies) copy(page);
+  return true;
+}
+
+void Simulation::copy(const PageCopy& copy) {
+  ++outcome_.num_copies;
+  expect(copy.num_tokens > 0 && copy.num_tokens < kPageTokens, "a copy of nothing, or of all");
+  expect(pool_.num_owners(copy.to) == 1, "a copy to a page of others");
+  for (int64_t i = 0; i < copy.num_tokens; ++i) {
+    pages_.slot(copy.to, i) = pages_.slot(copy.from, i);
+  }
 }
 
 void Simulation::check_plan(const StepPlan& plan, int32_t budget) {
@@ -242,7 +255,7 @@ void Simulation::note_tables(const StepPlan& plan) {
     Client& client = clients_.at(admission.id);
     const bool first = client.admission < 0;
     if (first) client.admission = num_admissions_++;
-    expect(client.table.empty() && admission.cached_tokens % kPageTokens == 0, "part of a page");
+    expect(client.table.empty(), "an admission with pages");
     expect(admission.cached_tokens < std::ssize(client.tokens), "nothing left to compute");
     const bool reads = client.asked.request.cache.read;
     expect(reads || !first || admission.cached_tokens == 0, "the cache is read unasked");

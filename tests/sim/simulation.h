@@ -16,6 +16,7 @@ struct SimOutcome {
   int64_t most_preemptions = 0;  // of one request
   int64_t cached_tokens = 0;
   int64_t num_adoptions = 0;
+  int64_t num_copies = 0;
   int64_t num_exchanges = 0;
 };
 
