@@ -22,7 +22,27 @@ struct Tiling {
   int64_t lanes() const { return int64_t{(positions + kScoreRows - 1) / kScoreRows} * group; }
 };
 
+// One thread's scratch memory; without memory it only tells how much it takes.
+SparseScratch thread_scratch(const KernelTable& kernels, const KvLayout& layout,
+                             const Tiling& tiling, int64_t num_tokens, std::byte* memory) {
+  const auto max_rows = static_cast<int32_t>(tiling.positions * tiling.group);
+  return {memory, kernels.attention->scratch_bytes(max_rows, layout.head_dim),
+          kernels.blocks->scratch_bytes(layout.head_dim, layout.sketch_rank),
+          pages_for(num_tokens) * layout.blocks(), tiling.lanes()};
+}
+
 }  // namespace
+
+int64_t prompt_scratch_bytes(const KernelTable& kernels, const KvLayout& layout, int heads,
+                             int64_t num_tokens, int num_threads) {
+  int64_t most = 0;
+  for (const SparseRuleKind kind : {SparseRuleKind::kWinnow, SparseRuleKind::kV2}) {
+    // The tiles of the latter are those of dense attention.
+    const Tiling tiling = Tiling::of(kind, heads / layout.kv_heads);
+    most = std::max(most, thread_scratch(kernels, layout, tiling, num_tokens, nullptr).bytes);
+  }
+  return most * num_threads;
+}
 
 void sparse_prompt_attention(const KernelTable& kernels, const AttentionShape& shape,
                              const KvLayerView& kv, const AttentionRows& rows,
@@ -36,12 +56,8 @@ void sparse_prompt_attention(const KernelTable& kernels, const AttentionShape& s
   CHECK(std::ssize(rows.pages) * kPageTokens >= call.end());
   if (rows.num_tokens == 0) return;
   const Tiling tiling = Tiling::of(sparse.rule->kind, call.group());
-  const int64_t num_blocks = pages_for(call.end()) * layout.blocks();
   const auto arrange = [&](std::byte* memory) {
-    const auto max_rows = static_cast<int32_t>(tiling.positions * tiling.group);
-    return SparseScratch(memory, kernels.attention->scratch_bytes(max_rows, layout.head_dim),
-                         kernels.blocks->scratch_bytes(layout.head_dim, layout.sketch_rank),
-                         num_blocks, tiling.lanes());
+    return thread_scratch(kernels, layout, tiling, call.end(), memory);
   };
   const int64_t thread_bytes = arrange(nullptr).bytes;
   std::byte* memory = scratch.tiles.ensure(static_cast<size_t>(thread_bytes * pool.num_threads()));

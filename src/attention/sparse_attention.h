@@ -62,6 +62,11 @@ struct SparseLayer {
   const GivenSelection* given = nullptr;
 };
 
+// What sparse_prompt_attention() and prompt_attention() make of their scratch memory in one layer,
+// for sequences of up to `num_tokens` tokens; at most that much.
+int64_t prompt_scratch_bytes(const KernelTable& kernels, const KvLayout& layout, int heads,
+                             int64_t num_tokens, int num_threads);
+
 // Attention of `rows`, all at positions of one prompt from dense_tokens on; every page before the
 // last of them that is full has its summaries. Tiles start at absolute positions: a row's bits
 // depend neither on the chunk nor on the thread count. Adds to `stats`.

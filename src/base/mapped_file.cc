@@ -14,6 +14,7 @@
 #include "base/aligned_buffer.h"
 #include "base/escape.h"
 #include "base/file_descriptor.h"
+#include "base/mapped_ranges.h"
 
 namespace winnow {
 namespace {
@@ -63,6 +64,7 @@ Result<OwnedBytes> read_all(int fd, const std::string& path, size_t size) {
 
 struct MappedFile::State {
   std::string path;
+  std::string shown_path;
   struct stat opened = {};
   void* mapping = nullptr;  // null when the bytes were read
   OwnedBytes read_bytes;
@@ -72,7 +74,9 @@ struct MappedFile::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
-    if (mapping != nullptr) ::munmap(mapping, bytes.size());
+    if (mapping == nullptr) return;
+    mapped_ranges::remove(mapping);
+    ::munmap(mapping, bytes.size());
   }
 };
 
@@ -102,6 +106,8 @@ Result<MappedFile> MappedFile::open(const std::string& path, MapMode mode) {
   }
   if (state->mapping != nullptr) {
     state->bytes = {static_cast<const std::byte*>(state->mapping), size};
+    state->shown_path = escaped(path);
+    mapped_ranges::add(state->mapping, size, state->shown_path.c_str());
   } else {
     TRY(state->read_bytes, read_all(fd.get(), path, size));
     state->bytes = {state->read_bytes.get(), size};

@@ -18,9 +18,9 @@ enum class MapMode {
 };
 
 // Move-only owner. The bytes start at an address aligned to at least 64.
-// A mapped file that another process shortens is a trap: touching the lost pages raises SIGBUS.
-// check_unchanged() lets a caller refuse such a file before it touches the data; replacing a file
-// by rename is always safe.
+// A mapped file that another process shortens is a trap: touching the lost pages raises SIGBUS,
+// whose handler finds the file's name in mapped_ranges. check_unchanged() lets a caller refuse such
+// a file before it touches the data; replacing a file by rename is always safe.
 class MappedFile {
  public:
   // Regular, non-empty files only: a directory, device or pipe is refused at once and never read.

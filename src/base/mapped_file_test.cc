@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "base/mapped_ranges.h"
 #include "support/temp_folder.h"
 
 namespace winnow {
@@ -65,6 +67,24 @@ TEST(MappedFile, AFileReplacedByRenameStaysWhole) {
   std::filesystem::rename(folder.write("other", numbered_bytes(10)), path);
   EXPECT_TRUE(mapped->check_unchanged().ok());
   EXPECT_TRUE(std::ranges::equal(mapped->bytes(), numbered_bytes(100000)));
+}
+
+TEST(MappedFile, AnAddressTellsTheFileWhileItIsMapped) {
+  const test::TempFolder folder;
+  const std::string path = folder.write("file\n", numbered_bytes(100000));
+  auto file = std::make_unique<MappedFile>(MappedFile::open(path).value());
+  const MappedFile other = MappedFile::open(folder.write("other", numbered_bytes(10))).value();
+  const std::byte* bytes = file->bytes().data();
+  for (const size_t at : {size_t{0}, size_t{99999}}) {
+    const char* name = mapped_ranges::name_at(bytes + at);
+    ASSERT_NE(name, nullptr);
+    EXPECT_NE(std::string(name).find("file\\n"), std::string::npos) << name;
+  }
+  EXPECT_EQ(mapped_ranges::name_at(bytes + 100000), nullptr);
+  EXPECT_EQ(mapped_ranges::name_at(&file), nullptr);
+  EXPECT_NE(mapped_ranges::name_at(other.bytes().data()), nullptr);
+  file.reset();
+  EXPECT_EQ(mapped_ranges::name_at(bytes), nullptr);
 }
 
 TEST(MappedFile, WhatCannotBeOpenedIsNamed) {

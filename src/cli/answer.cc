@@ -108,7 +108,7 @@ boost::json::object answer_json(const Answer& answer) {
                     {"reused", generation.reused_tokens},
                     {"predicted", generation.tokens.size()}};
   json["timings"] = {
-      {"ttft_ms", generation.ttft_ms},
+      {"ttft_ms", nullptr},
       {"prompt_n", tokens_read(answer)},
       {"prompt_ms", generation.prompt_ms},
       {"prompt_per_second", per_second(tokens_read(answer), generation.prompt_ms)},
@@ -116,6 +116,7 @@ boost::json::object answer_json(const Answer& answer) {
       {"predicted_ms", generation.predicted_ms},
       {"predicted_per_second", per_second(decode_steps(generation), generation.predicted_ms)},
       {"peak_memory_bytes", peak_resident_bytes()}};
+  if (generation.ttft_ms) json["timings"].as_object()["ttft_ms"] = *generation.ttft_ms;
   if (generation.attention.has_selection()) {
     const PromptTimes times = prompt_times(answer);
     json["attention"] = {{"density", generation.attention.density()},
@@ -147,12 +148,12 @@ std::string answer_summary(const Answer& answer) {
                   generation.attention.density(), generation.attention.effective_density(),
                   times.select_ms / 1e3, times.attend_ms / 1e3, times.rest_ms / 1e3);
   }
-  std::snprintf(text, sizeof(text), "; first token after %.2f s; answer %s tokens, %.1f tok/s; %s",
-                generation.ttft_ms / 1e3,
-                grouped(static_cast<int64_t>(generation.tokens.size())).c_str(),
-                per_second(decode_steps(generation), generation.predicted_ms),
-                std::string(finish_name(generation.finish)).c_str());
-  line += text;
+  if (generation.ttft_ms)
+    line += formatted("; first token after %.2f s", *generation.ttft_ms / 1e3);
+  line += formatted("; answer %s tokens, %.1f tok/s; %s",
+                    grouped(static_cast<int64_t>(generation.tokens.size())).c_str(),
+                    per_second(decode_steps(generation), generation.predicted_ms),
+                    std::string(finish_name(generation.finish)).c_str());
   if (generation.answer_attention.has_selection()) {
     line += formatted("; decode density %.3f", generation.answer_attention.density());
   }

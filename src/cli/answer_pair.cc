@@ -45,8 +45,11 @@ Status warm_up(const LoadedModel& loaded, std::span<const TokenId> prompt) {
 }
 
 std::string one_answer(const char* name, const Answer& answer) {
-  std::string text =
-      formatted("--- %s: first token after %.2f s\n", name, answer.generation.ttft_ms / 1e3);
+  std::string text = formatted("--- %s", name);
+  if (const std::optional<double> ms = answer.generation.ttft_ms) {
+    text += formatted(": first token after %.2f s", *ms / 1e3);
+  }
+  text += "\n";
   text += answer.text;
   return text.ends_with('\n') ? text : text + "\n";
 }
@@ -95,8 +98,11 @@ std::string pair_text(const AnswerPair& pair) {
   text += token ? formatted("the answers differ from token %zu on\n", *token + 1)
                 : "the answers are the same\n";
   const AttentionStats& attention = pair.sparse.generation.attention;
-  text += formatted("first token: sparse / dense time %.3f\n",
-                    pair.sparse.generation.ttft_ms / pair.dense.generation.ttft_ms);
+  const std::optional<double> sparse_ms = pair.sparse.generation.ttft_ms;
+  const std::optional<double> dense_ms = pair.dense.generation.ttft_ms;
+  if (sparse_ms && dense_ms) {
+    text += formatted("first token: sparse / dense time %.3f\n", *sparse_ms / *dense_ms);
+  }
   if (!pair.kls.empty()) {
     text += formatted("KL of the first token %.5f, mean of %zu tokens %.5f\n", pair.kls.front(),
                       pair.kls.size(), mean(pair.kls));

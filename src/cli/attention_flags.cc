@@ -104,14 +104,14 @@ Result<SparseRule> sparse_only(const AttentionFlags& flags) {
   return fail(ErrorCode::kInvalidArgument, "--attention: expected sparse or auto, found dense");
 }
 
-std::string attention_name(const std::optional<SparseRule>& rule) {
-  if (!rule) return "dense";
-  std::string name = !rule->prompt ? "dense"
-                     : rule->kind == SparseRuleKind::kV2
-                         ? formatted("v2 alpha %g", static_cast<double>(rule->alpha))
-                         : formatted("winnow tau %g", static_cast<double>(rule->tau));
-  if (rule->decode) name += formatted(", decode tau %g", static_cast<double>(rule->decode_tau));
-  return name;
+std::string prompt_attention_name(const SparseRule& rule) {
+  return rule.kind == SparseRuleKind::kV2
+             ? formatted("v2 alpha %g", static_cast<double>(rule.alpha))
+             : formatted("winnow tau %g", static_cast<double>(rule.tau));
+}
+
+std::string answer_attention_name(const SparseRule& rule) {
+  return formatted("winnow decode tau %g", static_cast<double>(rule.decode_tau));
 }
 
 }  // namespace winnow

@@ -47,7 +47,8 @@ Result<std::optional<SparseRule>> chosen_attention(const AttentionFlags& flags);
 // For a verb that shows what sparse attention does: also kInvalidArgument where --attention is
 // dense.
 Result<SparseRule> sparse_only(const AttentionFlags& flags);
-// "dense", "winnow tau 0.004", "v2 alpha 0.1", and what of answers: "dense, decode tau 0.001".
-std::string attention_name(const std::optional<SparseRule>& rule);
+// "winnow tau 0.004", "v2 alpha 0.1"; "winnow decode tau 0.001".
+std::string prompt_attention_name(const SparseRule& rule);
+std::string answer_attention_name(const SparseRule& rule);
 
 }  // namespace winnow

@@ -27,7 +27,7 @@ boost::json::object row_json(const BenchSetup& setup, const BenchRow& row) {
           {"n_threads", setup.num_threads},
           {"type_k", json_text(setup.kv_type)},
           {"type_v", json_text(setup.kv_type)},
-          {"attention", json_text(setup.attention)},
+          {"attention", json_text(row.attention)},
           {"n_prompt", row.prompt_tokens},
           {"n_gen", row.generated_tokens},
           {"n_depth", row.depth_tokens},
@@ -93,7 +93,7 @@ std::string bench_markdown(const BenchSetup& setup, const std::vector<BenchRow>&
             formatted(" | %.2f MiB | %.2f M | CPU %s | %d | %s | %s | %.2f \xC2\xB1 %.2f |\n",
                       static_cast<double>(setup.model_bytes) / 0x1p20,
                       static_cast<double>(setup.model_params) / 1e6, setup.isa.c_str(),
-                      setup.num_threads, setup.attention.c_str(), row.name().c_str(), mean(speeds),
+                      setup.num_threads, row.attention.c_str(), row.name().c_str(), mean(speeds),
                       standard_deviation(speeds));
   }
   return text;

@@ -19,16 +19,16 @@ struct BenchSetup {
   int64_t chunk_tokens = 0;
   int num_threads = 0;
   std::string kv_type = {};
-  std::string attention = {};  // as the prompts were asked to attend
   int64_t peak_memory_bytes = 0;
 };
 
 struct BenchRow {
   int64_t prompt_tokens = 0;
   int64_t generated_tokens = 0;
-  int64_t depth_tokens = 0;  // already in the cache
-  int64_t num_streams = 0;   // answers made side by side; 0 = one, alone in its engine
-  std::string time = {};     // start, UTC
+  int64_t depth_tokens = 0;         // already in the cache
+  int64_t num_streams = 0;          // answers made side by side; 0 = one, alone in its engine
+  std::string attention = "dense";  // of the rows that were measured
+  std::string time = {};            // start, UTC
   std::vector<double> samples_ns = {};
 
   // "pp512", "tg64", "pp512 @ d4096", "tg64 x 16 @ d4096"

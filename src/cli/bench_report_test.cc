@@ -17,10 +17,9 @@ const BenchSetup kSetup{.commit = "abc",
                         .chunk_tokens = 512,
                         .num_threads = 2,
                         .kv_type = "bf16",
-                        .attention = "dense",
                         .peak_memory_bytes = 7};
 const std::vector<BenchRow> kRows = {
-    {.prompt_tokens = 512, .samples_ns = {1e9, 2e9}},
+    {.prompt_tokens = 512, .attention = "v2 alpha 0.1", .samples_ns = {1e9, 2e9}},
     {.generated_tokens = 64, .depth_tokens = 4096, .samples_ns = {2e9}}};
 const BenchRow kStreams = {.generated_tokens = 64, .num_streams = 16, .samples_ns = {2e9}};
 
@@ -52,7 +51,8 @@ TEST(BenchReport, MarkdownHasOneLinePerRow) {
       bench_markdown(kSetup, kRows),
       "| model | size | params | backend | threads | attention | test | t/s |\n"
       "| --- | ---: | ---: | --- | ---: | --- | ---: | ---: |\n"
-      "| llama 1M | 3.00 MiB | 1.50 M | CPU avx2 | 2 | dense | pp512 | 384.00 \xC2\xB1 181.02 |\n"
+      "| llama 1M | 3.00 MiB | 1.50 M | CPU avx2 | 2 | v2 alpha 0.1 | pp512 | 384.00 \xC2\xB1 "
+      "181.02 |\n"
       "| llama 1M | 3.00 MiB | 1.50 M | CPU avx2 | 2 | dense | tg64 @ d4096 | 32.00 \xC2\xB1 0.00 "
       "|\n");
 }

@@ -33,7 +33,7 @@ struct BenchFlags {
   std::string format = "md";
 };
 
-constexpr int64_t kMaxTokens = int64_t{1} << 30;
+constexpr int64_t kMaxRowTokens = int64_t{1} << 30;
 constexpr int64_t kMaxStreams = 4096;
 constexpr const char* kBenchFooter =
     "Each prompt and answer length is measured at each depth, with random tokens, after a "
@@ -48,9 +48,9 @@ constexpr const char* kBenchFooter =
 
 void add_flags(FlagSet& set, BenchFlags& flags, bool& quiet) {
   add_model_flag(set, flags.model);
-  set.integers("-p,--prompt", flags.prompts, {0, kMaxTokens}, "prompt lengths [512]");
-  set.integers("-n,--answer", flags.answers, {0, kMaxTokens}, "answer lengths [64]");
-  set.integers("-d,--depth", flags.depths, {0, kMaxTokens}, "tokens already in the cache [0]");
+  set.integers("-p,--prompt", flags.prompts, {0, kMaxRowTokens}, "prompt lengths [512]");
+  set.integers("-n,--answer", flags.answers, {0, kMaxRowTokens}, "answer lengths [64]");
+  set.integers("-d,--depth", flags.depths, {0, kMaxRowTokens}, "tokens already in the cache [0]");
   set.integers("-b,--batch", flags.batches, {1, kMaxStreams},
                "answers side by side [one, alone in its engine]");
   set.integer("-r,--repetitions", flags.repetitions, {1, 1000}, "runs of each test [5]");
@@ -116,7 +116,7 @@ class Bench {
 
  private:
   Status measure_streams(BenchRow& row, int64_t repetitions);
-  Result<double> run_once(const BenchRow& row, Sequence& sequence);
+  Result<double> run_once(BenchRow& row, Sequence& sequence);
   std::vector<TokenId> random_ids(int64_t count);
 
   const LoadedModel& loaded_;
@@ -133,7 +133,7 @@ std::vector<TokenId> Bench::random_ids(int64_t count) {
   return ids;
 }
 
-Result<double> Bench::run_once(const BenchRow& row, Sequence& sequence) {
+Result<double> Bench::run_once(BenchRow& row, Sequence& sequence) {
   std::vector<TokenId> prompt = depth_ids_;
   const bool is_answer = row.generated_tokens > 0;
   // An answer needs a token to start from.
@@ -148,6 +148,11 @@ Result<double> Bench::run_once(const BenchRow& row, Sequence& sequence) {
   if (generation.finish == FinishReason::kCancelled) {
     return fail(ErrorCode::kInterrupted, "interrupted");
   }
+  const AttentionStats& found = is_answer ? generation.answer_attention : generation.attention;
+  // The last run's: the first one also reads the depth.
+  row.attention = !found.has_selection() ? "dense"
+                  : is_answer            ? answer_attention_name(*attention_)
+                                         : prompt_attention_name(*attention_);
   return (is_answer ? generation.predicted_ms : generation.prompt_ms) * 1e6;
 }
 
@@ -159,6 +164,9 @@ AnswerBatchShape batch_shape(const BenchRow& row) {
 
 Status Bench::measure_streams(BenchRow& row, int64_t repetitions) {
   const AnswerBatchShape shape = batch_shape(row);
+  if (attention_ && attention_->sparse_answer(shape.prompt_tokens)) {
+    row.attention = answer_attention_name(*attention_);
+  }
   TRY(const std::unique_ptr<AnswerBatch> batch,
       AnswerBatch::create(loaded_.model, options_, shape, attention_));
   row.time = utc_time();
@@ -237,7 +245,6 @@ Result<ExitCode> cmd_bench(Arguments args, Console& console) {
   TRY(const LoadedModel loaded, load_model(flags.model, console));
   TRY_STATUS(check_rows_fit(rows, loaded.engine->context_tokens()));
   BenchSetup setup = describe(flags, loaded);
-  setup.attention = attention_name(attention);
   Bench bench(loaded, engine_options(flags.model, loaded.kernels), attention);
   for (BenchRow& row : rows) {
     console.note(row.name() + " ...");

@@ -52,7 +52,7 @@ Result<std::string> read_texts(const CalibrateFlags& flags, Console& console) {
   std::string all;
   for (const std::string& file : flags.files) {
     TRY(const std::string bytes, read_text_file(file, console.in));
-    TRY(const DecodedText text, decode_text(bytes, file));
+    TRY(const DecodedText text, decode_text(bytes, input_name(file)));
     all += text.text + "\n";
   }
   return all;

@@ -146,7 +146,7 @@ Result<ExitCode> cmd_eval_curve(Arguments args, Console& console) {
   const ComparedPositions positions =
       compared_positions(rows.front().rule, std::ssize(ids), flags.num_positions);
   for (CurveRow& row : rows) {
-    console.note(attention_name(row.rule) + " ...");
+    console.note(prompt_attention_name(row.rule) + " ...");
     TRY(row.found, compare_attention(loaded, ids, positions, row.rule, console));
   }
   console.out.write(flags.json ? json_line(to_json(rows, std::ssize(ids))) : to_text(rows));

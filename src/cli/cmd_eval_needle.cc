@@ -64,7 +64,7 @@ Result<std::vector<NamedPrompt>> prompts_of_files(const NeedleFlags& flags,
   for (const std::string& path : flags.ids_files) {
     TRY(const std::string text, read_text_file(path, console.in));
     TRY(NeedlePrompt prompt,
-        needle_prompt_from_json(text, loaded.model->config().vocab_size, path));
+        needle_prompt_from_json(text, loaded.model->config().vocab_size, input_name(path)));
     prompts.push_back({path, std::move(prompt)});
   }
   return prompts;
@@ -73,10 +73,10 @@ Result<std::vector<NamedPrompt>> prompts_of_files(const NeedleFlags& flags,
 Result<std::string> filler_of(const NeedleFlags& flags, Console& console) {
   if (!flags.file) return std::string(builtin_prose());
   TRY(std::string bytes, read_text_file(*flags.file, console.in));
-  TRY(DecodedText decoded, decode_text(std::move(bytes), *flags.file));
+  TRY(DecodedText decoded, decode_text(std::move(bytes), input_name(*flags.file)));
   if (!decoded.text.empty()) return std::move(decoded.text);
   return fail(ErrorCode::kInvalidArgument, "%s: expected some text, found none",
-              escaped(*flags.file).c_str());
+              escaped(input_name(*flags.file)).c_str());
 }
 
 Result<std::vector<NamedPrompt>> make_prompts(const NeedleFlags& flags, const LoadedModel& loaded,

@@ -108,7 +108,7 @@ Result<ExitCode> cmd_map(Arguments args, Console& console) {
   const std::string source = flags.text.ids_file.value_or(flags.text.file.value_or(""));
   const std::string title = std::filesystem::path(flags.model.path).filename().string() + ", " +
                             std::filesystem::path(source).filename().string() + ", " +
-                            grouped(std::ssize(ids)) + " tokens, " + attention_name(rule);
+                            grouped(std::ssize(ids)) + " tokens, " + prompt_attention_name(rule);
   if (flags.svg_file) {
     TRY_STATUS(write_file(*flags.svg_file, selection_svg(map, title)));
   }

@@ -109,7 +109,7 @@ Result<ApiKeys> read_keys(const ServeFlags& flags, Console& console) {
     }
     if (keys.empty()) {
       return fail(ErrorCode::kInvalidArgument, "--api-key-file: expected at least one key in '%s'",
-                  escaped(*flags.api_key_file).c_str());
+                  escaped(input_name(*flags.api_key_file)).c_str());
     }
   }
   return ApiKeys::create(std::move(keys));

@@ -25,7 +25,8 @@ Result<std::vector<TokenId>> encode_eval_text(const EvalTextFlags& flags, const 
                                               const LoadedModel& loaded, size_t least) {
   std::vector<TokenId> ids;
   if (flags.ids_file) {
-    TRY(ids, ids_from_json(text, "ids", loaded.model->config().vocab_size, *flags.ids_file));
+    TRY(ids,
+        ids_from_json(text, "ids", loaded.model->config().vocab_size, input_name(*flags.ids_file)));
   } else {
     ids = loaded.tokenizer->encode_raw_prompt(text);
   }
@@ -34,8 +35,8 @@ Result<std::vector<TokenId>> encode_eval_text(const EvalTextFlags& flags, const 
   }
   if (ids.size() < least) {
     return fail(ErrorCode::kInvalidArgument, "%s: expected at least %zu tokens, found %zu",
-                escaped(flags.ids_file.value_or(flags.file.value_or(""))).c_str(), least,
-                ids.size());
+                escaped(input_name(flags.ids_file.value_or(flags.file.value_or("")))).c_str(),
+                least, ids.size());
   }
   return ids;
 }

@@ -41,7 +41,7 @@ void add_engine_flags(FlagSet& flags, ModelFlags& target) {
   flags.integer("-c,--context", target.context_tokens, {1, kMaxContextTokens},
                 "room for this many tokens [the model's own]");
   flags.integer("--chunk", target.chunk_tokens, {1, kMaxChunkTokens},
-                "prompt tokens per step, rounded up to 128s [512]");
+                "prompt tokens per step, in 128s, at most 128 MiB of them [512]");
   flags.choice("--kv-type", target.kv_type, {"bf16", "f16"}, "numbers in the KV cache [bf16]");
   flags.text("--sparse-profile", target.profile,
              "attention profile of the model, or 'none' [one made and kept]");

@@ -49,13 +49,32 @@ Exit codes: 0 ok, 1 failed while running, 2 wrong usage, 3 file missing or unusa
 4 not enough memory, 130 interrupted.
 )";
 
-std::string program_help() {
-  std::string text = "winnow: large language models on ordinary CPUs\n\nUsage: winnow VERB ...\n\n";
+std::string verb_lines(std::string_view beginning) {
+  std::string text;
   for (const Verb& verb : kVerbs) {
+    if (!verb.name.starts_with(beginning)) continue;
     text += "  " + std::string(verb.name) + std::string(17 - verb.name.size(), ' ') +
             std::string(verb.summary) + "\n";
   }
-  return text + std::string(kEpilogue);
+  return text;
+}
+
+std::string program_help() {
+  return "winnow: large language models on ordinary CPUs\n\nUsage: winnow VERB ...\n\n" +
+         verb_lines("") + std::string(kEpilogue);
+}
+
+bool asks_for_help(std::string_view arg) { return arg == "--help" || arg == "-h" || arg == "help"; }
+
+// The help that `args` ask for before any verb is known; none if they ask for something else.
+std::optional<std::string> help_asked_for(Arguments args) {
+  if (asks_for_help(args[0])) return program_help();
+  if (args.size() < 2 || !asks_for_help(args[1])) return std::nullopt;
+  // The first of two words: "eval".
+  const std::string verbs = verb_lines(args[0] + " ");
+  if (verbs.empty()) return std::nullopt;
+  return "Usage: winnow " + args[0] + " VERB ...\n\n" + verbs + "\n'winnow " + args[0] +
+         " VERB --help' explains a verb.\n";
 }
 
 std::string verb_names() {
@@ -121,10 +140,6 @@ ExitCode run_program(Arguments args, Console& console) {
     console.err.write(program_help());
     return ExitCode::kUsage;
   }
-  if (args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
-    console.out.write(program_help());
-    return ExitCode::kOk;
-  }
   const std::string version = "version";
   if (args[0] == "--version") args = {&version, 1};
   for (const Verb& verb : kVerbs) {
@@ -132,6 +147,11 @@ ExitCode run_program(Arguments args, Console& console) {
     if (words == 0) continue;
     const Result<ExitCode> result = run_verb(verb, args.subspan(words), console);
     return result.ok() ? *result : report(result.error(), verb.name, console);
+  }
+  if (const std::optional<std::string> help = help_asked_for(args)) {
+    console.out.write(*help);
+    const Status written = console.out.status("stdout");
+    return written.ok() ? ExitCode::kOk : report(written.error(), "", console);
   }
   return report(unknown_verb(args), "", console);
 }

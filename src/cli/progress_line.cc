@@ -42,22 +42,27 @@ std::string binary_size(int64_t bytes) {
 std::string prefill_line(const PrefillState& state, size_t width) {
   const PrefillProgress& progress = state.progress;
   const int64_t total = std::max<int64_t>(progress.total, 1);
-  std::string line = "prefill " + grouped(progress.done) + "/" + grouped(progress.total) +
-                     formatted(" (%d%%)", static_cast<int>(progress.done * 100 / total));
-  // In the order in which they may be missed on a narrow terminal, the last first.
+  std::string line = formatted("prefill %d%% of ", static_cast<int>(progress.done * 100 / total)) +
+                     grouped(progress.total);
+  // In the order in which they may be missed on a narrow terminal, the last first. 80 columns have
+  // room for those up to Ctrl+C.
   std::vector<std::string> parts;
   if (state.tokens_per_second > 0) {
-    parts.push_back(
-        formatted("%.0f tok/s (now %.0f)", state.tokens_per_second, state.tokens_per_second_now));
+    parts.push_back(formatted("%.0f tok/s", state.tokens_per_second));
     parts.push_back("ETA " + clock_time(progress.eta_s));
+  } else {
+    parts.push_back("elapsed " + clock_time(progress.elapsed_s));
   }
+  parts.push_back("memory " + binary_size(state.memory_bytes));
+  parts.push_back("Ctrl+C cancels");
   if (progress.attention.has_selection()) {
     parts.push_back(formatted("density %.2f", progress.attention.density()));
   }
-  parts.push_back("elapsed " + clock_time(progress.elapsed_s));
-  parts.push_back("memory " + binary_size(state.memory_bytes));
+  if (state.tokens_per_second > 0) {
+    parts.push_back("elapsed " + clock_time(progress.elapsed_s));
+    parts.push_back(formatted("now %.0f tok/s", state.tokens_per_second_now));
+  }
   if (progress.reused > 0) parts.push_back("cached " + grouped(progress.reused));
-  parts.push_back("Ctrl+C cancels");
   for (const std::string& part : parts) {
     if (line.size() + 2 + part.size() > width) break;
     line += "  " + part;

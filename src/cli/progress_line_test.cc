@@ -13,27 +13,37 @@ const PrefillState kState{
 
 TEST(ProgressLine, TellsHowFarHowFastAndHowLong) {
   EXPECT_EQ(prefill_line(kState, 200),
-            "prefill 41 984/102 400 (41%)  587 tok/s (now 540)  ETA 1:52  elapsed 1:08  "
-            "memory 1.9 GiB  cached 2 048  Ctrl+C cancels");
+            "prefill 41% of 102 400  587 tok/s  ETA 1:52  memory 1.9 GiB  Ctrl+C cancels  "
+            "elapsed 1:08  now 540 tok/s  cached 2 048");
+}
+
+TEST(ProgressLine, EightyColumnsHoldSpeedTimeMemoryAndTheWayOut) {
+  const PrefillState state{
+      .progress = {.done = 127999, .total = 128000, .elapsed_s = 9000, .eta_s = 35999},
+      .tokens_per_second = 1234,
+      .tokens_per_second_now = 1234,
+      .memory_bytes = int64_t{7} << 30};
+  EXPECT_EQ(prefill_line(state, 79),
+            "prefill 99% of 128 000  1234 tok/s  ETA 9:59:59  memory 7.0 GiB  Ctrl+C cancels");
 }
 
 TEST(ProgressLine, ANarrowTerminalGetsTheMostImportantParts) {
-  EXPECT_EQ(prefill_line(kState, 62),
-            "prefill 41 984/102 400 (41%)  587 tok/s (now 540)  ETA 1:52");
+  EXPECT_EQ(prefill_line(kState, 46), "prefill 41% of 102 400  587 tok/s  ETA 1:52");
   for (size_t width = 1; width < 130; ++width) EXPECT_LE(prefill_line(kState, width).size(), width);
 }
 
 TEST(ProgressLine, TellsTheDensityWhereSomeRowsAreSparse) {
   PrefillState state = kState;
   state.progress.attention = {.causal_pairs = 100, .kept_pairs = 21, .selection_pairs = 5};
-  EXPECT_EQ(prefill_line(state, 76),
-            "prefill 41 984/102 400 (41%)  587 tok/s (now 540)  ETA 1:52  density 0.21");
+  EXPECT_EQ(prefill_line(state, 100),
+            "prefill 41% of 102 400  587 tok/s  ETA 1:52  memory 1.9 GiB  Ctrl+C cancels  "
+            "density 0.21");
 }
 
 TEST(ProgressLine, BeforeTheFirstChunkThereIsNoSpeed) {
   const PrefillState state{.progress = {.total = 900, .elapsed_s = 2}, .memory_bytes = 5 << 20};
   EXPECT_EQ(prefill_line(state, 200),
-            "prefill 0/900 (0%)  elapsed 0:02  memory 5 MiB  Ctrl+C cancels");
+            "prefill 0% of 900  elapsed 0:02  memory 5 MiB  Ctrl+C cancels");
 }
 
 TEST(ProgressLine, NumbersReadWell) {

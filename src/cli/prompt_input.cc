@@ -38,7 +38,7 @@ Result<std::string> read_prompt(const PromptFlags& flags, Console& console) {
   std::string prompt;
   if (flags.file || !flags.text) {
     TRY(std::string bytes, read_source(flags, console));
-    const std::string name = flags.file && *flags.file != "-" ? *flags.file : "standard input";
+    const std::string name = input_name(flags.file.value_or("-"));
     TRY(prompt, as_text(std::move(bytes), name, flags.raw, console));
   }
   if (flags.text) {

@@ -69,8 +69,13 @@ Result<SamplerOptions> sampler_options(const SamplingFlags& flags, int32_t vocab
   }
   std::random_device device;
   options.seed = flags.seed.value_or(uint64_t{device()} << 32 | device());
-  TRY_STATUS(validate(options, vocab_size));
-  return options;
+  Status valid = validate(options, vocab_size);
+  if (valid.ok()) return options;
+  // The other flags' ranges were checked as they were read; this one's depends on the model.
+  Error error = valid.error();
+  constexpr std::string_view kName = "logit_bias";
+  if (error.message.starts_with(kName)) error.message.replace(0, kName.size(), "--logit-bias");
+  return error;
 }
 
 }  // namespace winnow

@@ -17,11 +17,10 @@
 namespace winnow {
 namespace {
 
+// Whatever keeps a file from being read, it counts as missing.
 Error cannot_read(const std::string& name, int error) {
-  const ErrorCode code =
-      error == ENOENT || error == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kIo;
-  return fail(code, "%s: expected a readable file, found '%s'", escaped(name).c_str(),
-              std::strerror(error));
+  return fail(ErrorCode::kNotFound, "%s: expected a readable file, found '%s'",
+              escaped(name).c_str(), std::strerror(error));
 }
 
 size_t count_broken(std::string_view text) {
@@ -56,8 +55,10 @@ Result<std::string> read_all(int fd, const std::string& name) {
   }
 }
 
+std::string input_name(const std::string& path) { return path == "-" ? "standard input" : path; }
+
 Result<std::string> read_text_file(const std::string& path, int stdin_fd) {
-  if (path == "-") return read_all(stdin_fd, "standard input");
+  if (path == "-") return read_all(stdin_fd, input_name(path));
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (interrupt::requested()) return fail(ErrorCode::kInterrupted, "interrupted");
   if (file.get() < 0) return cannot_read(path, errno);
@@ -69,7 +70,7 @@ Result<std::string> read_text_file(const std::string& path, int stdin_fd) {
                 escaped(path).c_str(), kMaxInputBytes, static_cast<long long>(info.st_size));
   }
   if (S_ISCHR(info.st_mode) && isatty(file.get()) == 0 && path != "/dev/null") {
-    return fail(ErrorCode::kInvalidArgument, "%s: expected a file or pipe, found a device",
+    return fail(ErrorCode::kUnsupported, "%s: expected a file or pipe, found a device",
                 escaped(path).c_str());
   }
   return read_all(file.get(), path);

@@ -13,6 +13,8 @@ inline constexpr size_t kMaxInputBytes = size_t{1} << 30;
 
 // Everything up to the end of `fd`; `name` is for messages. kInterrupted after Ctrl+C.
 Result<std::string> read_all(int fd, const std::string& name);
+// What messages call the input at `path`: "standard input" for "-".
+std::string input_name(const std::string& path);
 // The bytes of a file or pipe; "-" is `stdin_fd`.
 Result<std::string> read_text_file(const std::string& path, int stdin_fd);
 

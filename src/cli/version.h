@@ -1,11 +1,11 @@
-// What was built: both come from CMake.
+// What was built. version.cc is written while building: see stamp_version.cmake.
 #pragma once
 
 #include <string_view>
 
 namespace winnow {
 
-inline constexpr std::string_view kVersion = WINNOW_VERSION;
-inline constexpr std::string_view kCommit = WINNOW_COMMIT;
+extern const std::string_view kVersion;
+extern const std::string_view kCommit;  // "unknown" where the sources are not a git checkout
 
 }  // namespace winnow

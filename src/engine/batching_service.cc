@@ -516,15 +516,18 @@ Result<std::unique_ptr<GenerationService>> create_batching_service(
     TRY(engine.kernels, select_kernels(""));
   }
   if (engine.num_threads == 0) engine.num_threads = usable_threads();
-  engine.chunk_tokens = static_cast<int>(pages_for(engine.chunk_tokens) * kPageTokens);
   const std::vector<KvLayout> layouts = kv_layouts(config, engine.kv_dtype);
   const int64_t context =
       engine.context_tokens == 0 ? config.context_tokens : engine.context_tokens;
-  TRY(const int64_t kv_tokens, choose_kv_tokens({.tokens = options.kv_tokens,
-                                                 .most = kDefaultContexts * context,
-                                                 .page_bytes = bytes_per_page(layouts),
-                                                 .chunk_tokens = engine.chunk_tokens},
-                                                *model));
+  StepSize step{.context_tokens = context, .num_threads = engine.num_threads};
+  step.num_rows = choose_chunk_tokens(engine.chunk_tokens, config, *engine.kernels, step);
+  engine.chunk_tokens = static_cast<int>(step.num_rows);
+  TRY(const int64_t kv_tokens,
+      choose_kv_tokens({.tokens = options.kv_tokens,
+                        .most = kDefaultContexts * context,
+                        .page_bytes = bytes_per_page(layouts),
+                        .step_bytes = step_bytes(config, *engine.kernels, step)},
+                       *model));
   TRY(std::unique_ptr<KvStore> kv, KvStore::create(layouts, pages_for(kv_tokens)));
   const int64_t context_tokens = std::min(context, pages_for(kv_tokens) * kPageTokens);
   return std::unique_ptr<GenerationService>(std::make_unique<BatchingService>(

@@ -19,6 +19,8 @@ bool is_cancelled(const GenerateOptions& options) {
   return options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed);
 }
 
+Error cancelled() { return fail(ErrorCode::kInterrupted, "cancelled during the prompt"); }
+
 }  // namespace
 
 // One run of a prompt, or of its first part.
@@ -76,21 +78,25 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> mode
   if (kernels == nullptr) {
     TRY(kernels, select_kernels(""));
   }
+  const int num_threads = options.num_threads == 0 ? usable_threads() : options.num_threads;
   const std::vector<KvLayout> layouts = kv_layouts(config, options.kv_dtype);
+  StepSize step{.context_tokens =
+                    options.context_tokens == 0 ? config.context_tokens : options.context_tokens,
+                .num_threads = num_threads};
+  step.num_rows = choose_chunk_tokens(options.chunk_tokens, config, *kernels, step);
   TRY(const int64_t context_tokens,
       choose_kv_tokens({.tokens = options.context_tokens,
                         .most = config.context_tokens,
                         .page_bytes = bytes_per_page(layouts) * options.num_contexts,
-                        .chunk_tokens = options.chunk_tokens},
+                        .step_bytes = step_bytes(config, *kernels, step)},
                        *model));
-  const int num_threads = options.num_threads == 0 ? usable_threads() : options.num_threads;
   auto impl = std::make_unique<Impl>(std::move(model), *kernels, num_threads);
   if (impl->pool.num_threads() < num_threads) {
     return fail(ErrorCode::kOutOfMemory, "threads: asked for %d, but the system allowed only %d",
                 num_threads, impl->pool.num_threads());
   }
   impl->context_tokens = context_tokens;
-  impl->chunk_tokens = pages_for(options.chunk_tokens) * kPageTokens;
+  impl->chunk_tokens = step.num_rows;
   TRY(impl->kv, KvStore::create(layouts, pages_for(context_tokens) * options.num_contexts));
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
@@ -165,7 +171,7 @@ Status Engine::Impl::prefill(Sequence& sequence, PromptRun& run, int64_t until,
   SparseSequence sparse = sparse_sequence(sequence, run);
   sparse.observer = options.observer;
   while (sequence.size() < until) {
-    if (is_cancelled(options)) return fail(ErrorCode::kInterrupted, "cancelled during the prompt");
+    if (is_cancelled(options)) return cancelled();
     const int64_t begin = sequence.size();
     const int64_t end = std::min(until, (begin / run.chunk_tokens + 1) * run.chunk_tokens);
     const StepSequence chunk{
@@ -178,13 +184,14 @@ Status Engine::Impl::prefill(Sequence& sequence, PromptRun& run, int64_t until,
         .sparse = run.mode.has_sparse_rows() ? &sparse : nullptr,
         .stats = &run.stats,
         .profiled = run.profiled};
-    decoder.run_step({&chunk, 1}, *kv, pool, on_logits);
+    const bool complete = decoder.run_step({&chunk, 1}, *kv, pool, on_logits, options.cancel);
     sequence.append(chunk.tokens, Phase::kPrompt);
     if (options.on_prefill) {
       const double elapsed = watch.seconds();
       const double eta = cost.eta_s(elapsed, reused, end, until, run.stats.effective_density());
       options.on_prefill({end, reused, until, elapsed, eta, run.stats});
     }
+    if (!complete) return cancelled();
   }
   return Ok{};
 }
@@ -210,7 +217,6 @@ Result<Generation> Engine::generate(Sequence& sequence, std::span<const TokenId>
       impl_->prefill(sequence, run, result.prompt_tokens, options, keep_logits);
   result.attention = run.stats;
   result.prompt_ms = prompt_watch.ms();
-  result.ttft_ms = watch.ms();
   if (!prefilled.ok()) {
     if (prefilled.error().code != ErrorCode::kInterrupted) return prefilled.error();
     result.finish = FinishReason::kCancelled;

@@ -55,7 +55,8 @@ struct GenerateOptions {
   std::function<void(std::span<const float>)> on_logits = {};
   // Called with every new token (end tokens excluded); false stops the answer (kStopped).
   std::function<bool(TokenId)> on_token = {};
-  const std::atomic<bool>* cancel = nullptr;  // looked at after every chunk and token
+  const std::atomic<bool>* cancel = nullptr;  // looked at after every chunk and token, and
+  // among the logits of a chunk
 };
 
 struct Generation {
@@ -64,7 +65,7 @@ struct Generation {
   int64_t prompt_tokens = 0;
   int64_t reused_tokens = 0;
   double prompt_ms = 0;             // prefill of the tokens not reused; no profile
-  double ttft_ms = 0;               // from the call to the first sampled token
+  std::optional<double> ttft_ms;    // from the call to the first sampled token; none without one
   double predicted_ms = 0;          // decode steps after the first token
   AttentionStats attention;         // of the prompt tokens not reused
   AttentionStats answer_attention;  // of the generated tokens
@@ -114,7 +115,7 @@ class Engine {
   const Model& model() const;
   int64_t context_tokens() const;
   int num_threads() const;
-  int64_t chunk_tokens() const;  // rounded up to whole pages
+  int64_t chunk_tokens() const;  // whole pages, fewer than asked for where they take much memory
   int64_t free_tokens() const;   // of which another sequence could hold K and V now
   int64_t kv_bytes() const;      // of the pages in use at most so far
 

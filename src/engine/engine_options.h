@@ -11,8 +11,10 @@
 namespace winnow {
 
 struct EngineOptions {
-  int num_threads = 0;     // 0 = usable_threads()
-  int chunk_tokens = 512;  // prompt tokens per step; rounded up to a multiple of kPageTokens
+  int num_threads = 0;  // 0 = usable_threads()
+  // Prompt tokens per step; rounded up to a multiple of kPageTokens, and cut where they take too
+  // much memory: see choose_chunk_tokens().
+  int chunk_tokens = 512;
   int64_t context_tokens =
       0;  // room for this many tokens; 0 = the model's context, as far as memory allows
   int num_contexts = 1;  // sequences of that many tokens that fit side by side

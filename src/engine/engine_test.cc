@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "engine/kv_capacity.h"
 #include "engine/sequence.h"
 #include "support/golden.h"
 #include "support/tiny_model.h"
@@ -171,6 +172,27 @@ TEST_F(EngineTest, PagesComeBackWhenASequenceEnds) {
     EXPECT_EQ(generation.tokens.size(), 2U);
   }
   EXPECT_GT(engine->kv_bytes(), 0);
+}
+
+TEST_F(EngineTest, AChunkIsCutToTheMemoryOfAStep) {
+  const std::shared_ptr<const Model> model = test::tiny_model();
+  const KernelTable& kernels = *select_kernels("").value();
+  const auto chunk = [&](int64_t asked, int num_threads) {
+    return choose_chunk_tokens(asked, model->config(), kernels,
+                               {.context_tokens = 512, .num_threads = num_threads});
+  };
+  EXPECT_EQ(chunk(1, 1), 128);
+  EXPECT_EQ(chunk(500, 1), 512);
+  EXPECT_EQ(chunk(8192, 1), 8192);
+  const int64_t most = chunk(1 << 20, 1);
+  EXPECT_LT(most, 1 << 20);
+  const auto bytes = [&](int64_t num_rows) {
+    return step_bytes(model->config(), kernels, {num_rows, 512, 1});
+  };
+  EXPECT_LE(bytes(most), 128 << 20);
+  EXPECT_GT(bytes(most + 128), 128 << 20);
+  EXPECT_LT(chunk(1 << 20, 64), most);
+  EXPECT_EQ(chunk(1 << 20, 100000), 512) << "the usual chunk always fits";
 }
 
 TEST_F(EngineTest, ScoringDoesNotDependOnTheChunk) {

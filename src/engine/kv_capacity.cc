@@ -4,7 +4,6 @@
 
 #include "base/memory_info.h"
 #include "kv/kv_store.h"
-#include "model/decoder.h"
 
 namespace winnow {
 namespace {
@@ -12,11 +11,10 @@ namespace {
 // A context that memory cuts below this is of no use; better to say what is missing.
 constexpr int64_t kMinPages = 4;
 
-// What a model needs in memory besides its KV pages: the weights it reads in every step, and a
-// step's activations.
-int64_t fixed_bytes(const Model& model, int64_t chunk_tokens) {
-  return model.weight_bytes() + activation_bytes(model.config(), chunk_tokens);
-}
+// Beyond a few hundred rows a larger step is hardly faster (weights are unpacked once for all of
+// them), so memory is better left to the KV cache.
+constexpr int64_t kMostStepBytes = int64_t{128} << 20;
+constexpr int64_t kUsualChunkTokens = 512;
 
 }  // namespace
 
@@ -25,8 +23,28 @@ int64_t spare_memory_bytes(int64_t total_bytes) {
   return std::max(total_bytes / 10, std::min(kUsualBytes, total_bytes / 4));
 }
 
+int64_t choose_chunk_tokens(int64_t asked, const ModelConfig& config, const KernelTable& kernels,
+                            const StepSize& size_of_others) {
+  const auto fits = [&](int64_t pages) {
+    StepSize size = size_of_others;
+    size.num_rows = pages * kPageTokens;
+    return size.num_rows <= kUsualChunkTokens ||
+           step_bytes(config, kernels, size) <= kMostStepBytes;
+  };
+  int64_t least = 1, most = pages_for(asked);
+  while (least < most) {
+    const int64_t middle = (least + most + 1) / 2;
+    if (fits(middle)) {
+      least = middle;
+    } else {
+      most = middle - 1;
+    }
+  }
+  return least * kPageTokens;
+}
+
 Result<int64_t> choose_kv_tokens(const KvNeed& need, const Model& model) {
-  return choose_kv_tokens(need, fixed_bytes(model, pages_for(need.chunk_tokens) * kPageTokens),
+  return choose_kv_tokens(need, model.weight_bytes() + need.step_bytes,
                           {available_memory_bytes(), total_memory_bytes()});
 }
 

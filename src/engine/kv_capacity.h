@@ -4,16 +4,22 @@
 #include <cstdint>
 
 #include "base/result.h"
+#include "model/decoder.h"
 #include "model/model.h"
 
 namespace winnow {
 
 struct KvNeed {
-  int64_t tokens = 0;        // as asked for; 0 = `most`, as far as memory allows
-  int64_t most = 0;          // of use at most
-  int64_t page_bytes = 0;    // of all layers, and of all sequences of that many tokens
-  int64_t chunk_tokens = 0;  // of a step
+  int64_t tokens = 0;      // as asked for; 0 = `most`, as far as memory allows
+  int64_t most = 0;        // of use at most
+  int64_t page_bytes = 0;  // of all layers, and of all sequences of that many tokens
+  int64_t step_bytes = 0;  // of a step's rows and threads
 };
+
+// Tokens of a prompt in one step: as many as are asked for in whole pages, or as many as 128 MiB
+// have room for; always up to 512.
+int64_t choose_chunk_tokens(int64_t asked, const ModelConfig& config, const KernelTable& kernels,
+                            const StepSize& size_of_others);
 
 struct MachineMemory {
   int64_t available_bytes = 0;

@@ -10,7 +10,7 @@ constexpr int64_t kGib = int64_t{1} << 30;
 
 // Pages of one MiB for 128 tokens each.
 KvNeed need_of(int64_t tokens, int64_t most = int64_t{1} << 40) {
-  return {.tokens = tokens, .most = most, .page_bytes = kMib, .chunk_tokens = 128};
+  return {.tokens = tokens, .most = most, .page_bytes = kMib};
 }
 
 int64_t tokens_for(const KvNeed& need, int64_t fixed_bytes, const MachineMemory& memory) {

@@ -7,6 +7,7 @@
 #include "jinja/methods.h"
 #include "jinja/operators.h"
 #include "jinja/stringify.h"
+#include "jinja/text_ops.h"
 #include "jinja/utf8.h"
 
 namespace winnow::jinja {
@@ -83,7 +84,7 @@ std::optional<Value> subscript(Runtime& runtime, const Value& object, const Valu
     return at ? std::optional(list->items[*at]) : std::nullopt;
   }
   if (const Text* text = object.text()) {
-    runtime.step(text->size() / 8);
+    count_offsets(runtime, text->size());
     const std::vector<size_t> offsets = utf8_offsets(text->view());
     const auto at = normal_index(*index, offsets.size() - 1);
     if (at) return runtime.make_text(text->slice(offsets[*at], offsets[*at + 1]));
@@ -142,7 +143,7 @@ std::vector<size_t> slice_indices(const SliceBounds& bounds) {
 
 Value slice_text(Runtime& runtime, const Text& text, const Value& start, const Value& stop,
                  const Value& step) {
-  runtime.step(text.size() / 8);
+  count_offsets(runtime, text.size());
   const std::vector<size_t> offsets = utf8_offsets(text.view());
   const SliceBounds bounds = slice_bounds(start, stop, step, offsets.size() - 1);
   if (bounds.step == 1) {
@@ -150,6 +151,8 @@ Value slice_text(Runtime& runtime, const Text& text, const Value& start, const V
     const auto end = static_cast<size_t>(std::max(bounds.start, bounds.stop));
     return runtime.make_text(text.slice(offsets[begin], offsets[end]));
   }
+  runtime.step(text.size() / 2);
+  runtime.require_room(text.size() * sizeof(size_t));
   Text out;
   for (const size_t i : slice_indices(bounds)) out.append(text, offsets[i], offsets[i + 1]);
   return runtime.make_text(std::move(out));

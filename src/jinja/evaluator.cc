@@ -16,6 +16,7 @@ struct ExprVisitor {
   Value operator()(const ConstExpr& e) const { return e.value; }
 
   Value operator()(const NameExpr& e) const {
+    runtime.step(self.scope_->num_outer / 4);
     const Value* found = self.scope_->find(e.name);
     return found ? *found : Value::undefined("'" + e.name + "' is undefined");
   }
@@ -30,6 +31,7 @@ struct ExprVisitor {
     auto dict = std::make_shared<Dict>();
     for (const auto& [key, value] : e.entries) {
       Value k = self.evaluate(*key);
+      runtime.step(k.text() ? 1 : dict->entries.size());
       dict->set(std::move(k), self.evaluate(*value));
     }
     return Value(std::shared_ptr<const Dict>(std::move(dict)));

@@ -68,6 +68,7 @@ Dict dict_from(Runtime& runtime, const Args& args) {
         const std::vector<Value> parts = iterate(runtime, pair);
         if (parts.size() != 2)
           fail_render("dictionary update sequence elements must have length 2");
+        runtime.step(parts[0].text() ? 1 : dict.entries.size());
         dict.set(parts[0], parts[1]);
       }
     }

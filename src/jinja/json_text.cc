@@ -19,6 +19,7 @@ class JsonWriter {
   std::string take() && { return std::move(out_); }
 
  private:
+  void put(std::string_view text);
   void write_text(std::string_view text);
   void write_escaped(uint32_t unit);
   void write_list(const List& list);
@@ -38,6 +39,11 @@ std::string json_float(double number) {
   if (std::isnan(number)) return "NaN";
   if (std::isinf(number)) return number < 0 ? "-Infinity" : "Infinity";
   return float_to_string(number);
+}
+
+void JsonWriter::put(std::string_view text) {
+  runtime_.require_room(out_.size() + text.size());
+  out_ += text;
 }
 
 void JsonWriter::write(const Value& value) {
@@ -78,7 +84,9 @@ void JsonWriter::write_escaped(uint32_t unit) {
 
 void JsonWriter::write_text(std::string_view text) {
   out_ += '"';
+  runtime_.step(text.size() / 8);
   for (size_t at = 0; at < text.size();) {
+    runtime_.require_room(out_.size());
     const Utf8Char c = utf8_at(text, at);
     const auto code = static_cast<uint32_t>(c.code);
     switch (c.code) {
@@ -122,11 +130,11 @@ void JsonWriter::write_text(std::string_view text) {
 void JsonWriter::break_line() {
   if (!style_.indent) return;
   out_ += '\n';
-  for (size_t i = 0; i < level_; ++i) out_ += *style_.indent;
+  for (size_t i = 0; i < level_; ++i) put(*style_.indent);
 }
 
 void JsonWriter::begin_item(bool first) {
-  if (!first) out_ += style_.item_separator;
+  if (!first) put(style_.item_separator);
   break_line();
 }
 
@@ -166,7 +174,8 @@ void JsonWriter::write_dict(const Dict& dict) {
   std::vector<const std::pair<Value, Value>*> entries;
   for (const auto& entry : dict.entries) entries.push_back(&entry);
   if (style_.sort_keys) {
-    std::stable_sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) {
+    std::stable_sort(entries.begin(), entries.end(), [this](const auto* a, const auto* b) {
+      runtime_.step(std::min(a->first.weight(), b->first.weight()));
       return compare(a->first, b->first, "<") < 0;
     });
   }
@@ -175,7 +184,7 @@ void JsonWriter::write_dict(const Dict& dict) {
   for (size_t i = 0; i < entries.size(); ++i) {
     begin_item(i == 0);
     write_key(entries[i]->first);
-    out_ += style_.key_separator;
+    put(style_.key_separator);
     write(entries[i]->second);
   }
   --level_;

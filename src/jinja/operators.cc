@@ -1,5 +1,6 @@
 #include "jinja/operators.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "jinja/errors.h"
@@ -111,13 +112,14 @@ Value float_op(BinaryOp op, double a, double b) {
 }
 
 Value repeat(Runtime& runtime, const Value& sequence, Int times) {
-  if (times < 0) times = 0;
-  if (times > (Int{1} << 40)) fail_render("a sequence is repeated too often");
+  // No budget allows as many as the upper bound, which keeps the products below in range.
+  times = std::clamp(times, Int{0}, Int{1} << 32);
   const auto count = static_cast<size_t>(times);
   if (const Text* text = sequence.text()) {
     Text out;
     if (!text->empty()) {
-      runtime.create_bytes(text->size() * (count < (size_t{1} << 32) ? count : (size_t{1} << 32)));
+      runtime.create_bytes(text->size() * count);
+      runtime.step(count);
       for (size_t i = 0; i < count; ++i) out.append(*text);
     }
     return Value(std::move(out));
@@ -125,8 +127,9 @@ Value repeat(Runtime& runtime, const Value& sequence, Int times) {
   std::vector<Value> items;
   const List& list = *sequence.list();
   if (list.items.empty()) return make_list({}, list.kind);
+  runtime.step(list.items.size() * count);
+  items.reserve(list.items.size() * count);
   for (size_t i = 0; i < count; ++i) {
-    runtime.step(list.items.size());
     items.insert(items.end(), list.items.begin(), list.items.end());
   }
   return make_list(std::move(items), list.kind);
@@ -139,7 +142,9 @@ bool is_plain_sequence(const Value& value) {
 
 Value add_sequences(Runtime& runtime, const List& left, const List& right) {
   runtime.step(left.items.size() + right.items.size());
-  std::vector<Value> items = left.items;
+  std::vector<Value> items;
+  items.reserve(left.items.size() + right.items.size());
+  items.insert(items.end(), left.items.begin(), left.items.end());
   items.insert(items.end(), right.items.begin(), right.items.end());
   return make_list(std::move(items), left.kind);
 }
@@ -168,6 +173,7 @@ Value binary(Runtime& runtime, BinaryOp op, const Value& left, const Value& righ
     return float_op(op, *left.real(), *right.real()).with_origin(joint_origin(left, right));
   }
   if (op == BinaryOp::kAdd && left.text() && right.text()) {
+    runtime.require_room(left.text()->size() + right.text()->size());
     Text sum = *left.text();
     sum.append(*right.text());
     return runtime.make_text(std::move(sum));
@@ -208,7 +214,7 @@ bool contains(Runtime& runtime, const Value& left, const Value& right) {
                   std::string(type_name(left)));
     }
     runtime.read_bytes(text->size());
-    return text->view().find(left.text()->view()) != std::string_view::npos;
+    return find_bytes(text->view(), left.text()->view()) != std::string_view::npos;
   }
   if (const Dict* dict = right.dict()) {
     runtime.step(left.text() ? 1 : dict->entries.size());

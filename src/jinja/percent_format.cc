@@ -7,6 +7,7 @@
 #include "jinja/errors.h"
 #include "jinja/operators.h"
 #include "jinja/stringify.h"
+#include "jinja/text_ops.h"
 #include "jinja/utf8.h"
 
 namespace winnow::jinja {
@@ -111,6 +112,7 @@ Text format_field(Runtime& runtime, const FieldStyle& style, const Value& value)
     body = Text(number_text(style, value), value.origin());
   }
   if (is_text && style.precision >= 0) {
+    count_offsets(runtime, body.size());
     const std::vector<size_t> offsets = utf8_offsets(body.view());
     const auto keep = std::min(static_cast<size_t>(style.precision), offsets.size() - 1);
     body = body.slice(0, offsets[keep]);

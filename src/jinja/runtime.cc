@@ -1,10 +1,19 @@
 #include "jinja/runtime.h"
 
+#include <algorithm>
+
 #include "jinja/callable.h"
 #include "jinja/errors.h"
 #include "jinja/scope.h"
 
 namespace winnow::jinja {
+
+namespace {
+
+// What a text takes besides its bytes.
+constexpr size_t kTextBytes = 128;
+
+}  // namespace
 
 Runtime::~Runtime() {
   for (const auto& space : namespaces_) space->attributes = Dict();
@@ -20,11 +29,26 @@ void Runtime::step(size_t count) {
   }
 }
 
-void Runtime::create_bytes(size_t count) {
+Limits Limits::with_data(size_t weight) const {
+  constexpr size_t kMostWeight = size_t{1} << 40;  // far beyond any memory; keeps the sums in range
+  const size_t counted = std::min(weight, kMostWeight);
+  // A unit of weight is a node or 32 bytes of text.
+  Limits limits = *this;
+  limits.max_steps += static_cast<int64_t>(64 * counted);
+  limits.max_output_bytes += 4 * 32 * counted;
+  limits.max_created_bytes += 16 * 32 * counted;
+  return limits;
+}
+
+void Runtime::require_room(size_t count) const {
   if (count > limits_.max_created_bytes - created_bytes_) {
     fail_render("the template builds more than " + std::to_string(limits_.max_created_bytes) +
                 " bytes of text");
   }
+}
+
+void Runtime::create_bytes(size_t count) {
+  require_room(count);
   created_bytes_ += count;
   step(count / 64);
 }
@@ -46,7 +70,7 @@ Runtime::Nesting::Nesting(Runtime& runtime) : runtime_(runtime) {
 }
 
 Value Runtime::make_text(Text text) {
-  create_bytes(text.size());
+  create_bytes(text.size() + kTextBytes);
   return Value(std::move(text));
 }
 

@@ -29,12 +29,39 @@ std::string trimmed(const Value& self) {
   return digits;
 }
 
-std::optional<Int> parse_int(const std::string& digits, int base) {
-  int64_t number = 0;
-  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number, base);
-  if (digits.empty() || read.ec != std::errc() || read.ptr != digits.data() + digits.size())
-    return std::nullopt;
-  return number;
+// The base that a prefix stands for; 0 for none.
+int prefix_base(std::string_view digits) {
+  if (digits.size() < 2 || digits[0] != '0') return 0;
+  switch (digits[1]) {
+    case 'x':
+    case 'X':
+      return 16;
+    case 'o':
+    case 'O':
+      return 8;
+    case 'b':
+    case 'B':
+      return 2;
+    default:
+      return 0;
+  }
+}
+
+// As Python's int(): a prefix may stand before digits of its own base, and tells it where base is
+// 0.
+std::optional<Int> parse_int(std::string_view digits, int base) {
+  const bool negative = digits.starts_with('-');
+  if (negative) digits.remove_prefix(1);
+  const int prefixed = prefix_base(digits);
+  if (prefixed != 0 && (base == prefixed || base == 0)) {
+    digits.remove_prefix(2);
+    base = prefixed;
+  }
+  uint64_t number = 0;
+  const char* end = digits.data() + digits.size();
+  const auto read = std::from_chars(digits.data(), end, number, base == 0 ? 10 : base);
+  if (digits.empty() || read.ec != std::errc() || read.ptr != end) return std::nullopt;
+  return negative ? -Int{number} : Int{number};
 }
 
 std::optional<double> parse_float(const std::string& digits) {
@@ -61,7 +88,7 @@ Value int_filter(Runtime& runtime, const Value& self, const Args& args) {
   reader.finish();
   std::optional<Int> number = self.integer();
   if (self.text()) {
-    if (base < 2 || base > 36) fail_render("int() base must be from 2 to 36");
+    if (base != 0 && (base < 2 || base > 36)) fail_render("int() base must be from 2 to 36, or 0");
     runtime.read_bytes(self.text()->size());
     const std::string digits = trimmed(self);
     number = parse_int(digits, static_cast<int>(base));
@@ -97,7 +124,22 @@ Value abs_filter(Runtime& runtime, const Value& self, const Args& args) {
   return *self.integer() < 0 ? unary(runtime, UnaryOp::kNegate, self) : self;
 }
 
+// To a multiple of 10^zeros, halves to the even one.
+Int round_to_zeros(Int number, int zeros) {
+  if (zeros > 30) return 0;  // no integer of a template is that long
+  Int unit = 1;
+  for (int i = 0; i < zeros; ++i) unit *= 10;
+  const Int rest = (number % unit + unit) % unit;
+  const Int below = number - rest;
+  const bool up = 2 * rest > unit || (2 * rest == unit && below / unit % 2 != 0);
+  return up ? below + unit : below;
+}
+
 double round_to(double number, int precision) {
+  if (precision < 0) {
+    const double unit = std::pow(10.0, -precision);
+    return std::nearbyint(number / unit) * unit;
+  }
   char buffer[400];
   std::snprintf(buffer, sizeof buffer, "%.*f", precision, number);
   return std::strtod(buffer, nullptr);
@@ -112,12 +154,15 @@ Value round_filter(Runtime&, const Value& self, const Args& args) {
   const std::string_view how = method ? method->view() : "common";
   if (how != "common" && how != "ceil" && how != "floor")
     fail_render("method must be common, ceil or floor");
-  if (precision < 0 || precision > 20) fail_render("round() precision must be from 0 to 20");
+  if (precision < -20 || precision > 20) fail_render("round() precision must be from -20 to 20");
   const auto number = self.real();
   if (!number)
     fail_render("type " + std::string(type_name(self)) + " doesn't define __round__ method");
   if (how == "common") {
-    if (self.integer()) return Value(*self.integer()).with_origin(self.origin());
+    if (self.integer()) {
+      const int zeros = static_cast<int>(std::max(-precision, Int{0}));
+      return Value(round_to_zeros(*self.integer(), zeros)).with_origin(self.origin());
+    }
     return Value(round_to(*number, static_cast<int>(precision))).with_origin(self.origin());
   }
   const double scale = std::pow(10.0, static_cast<double>(precision));

@@ -1,6 +1,7 @@
 // Scope: the variables of one block; reads go outwards, writes stay inside.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,8 +15,11 @@ namespace winnow::jinja {
 struct Scope {
   std::shared_ptr<Scope> parent;
   std::vector<std::pair<std::string_view, Value>> variables;  // names live in the syntax tree
+  size_t num_outer = 0;                                       // scopes around this one
 
-  explicit Scope(std::shared_ptr<Scope> outer) : parent(std::move(outer)) {}
+  explicit Scope(std::shared_ptr<Scope> outer) : parent(std::move(outer)) {
+    if (parent) num_outer = parent->num_outer + 1;
+  }
 
   const Value* find(std::string_view name) const {
     for (const Scope* scope = this; scope; scope = scope->parent.get()) {

@@ -66,11 +66,13 @@ void append_escape(std::string& out, int32_t code) {
   out += buffer;
 }
 
-std::string text_repr(std::string_view text) {
+std::string text_repr(Runtime& runtime, std::string_view text) {
   const bool double_quotes = text.find('\'') != text.npos && text.find('"') == text.npos;
   const char quote = double_quotes ? '"' : '\'';
   std::string out(1, quote);
+  runtime.step(text.size() / 4);
   for (size_t at = 0; at < text.size();) {
+    runtime.require_room(out.size());
     const Utf8Char c = utf8_at(text, at);
     if (c.code == '\n') {
       out += "\\n";
@@ -140,7 +142,7 @@ std::string repr(Runtime& runtime, const Value& value) {
   } else if (value.is_float()) {
     out = float_to_string(*value.real());
   } else if (const Text* text = value.text()) {
-    out = text_repr(text->view());
+    out = text_repr(runtime, text->view());
   } else if (const List* list = value.list()) {
     out = list_repr(runtime, *list);
   } else if (const Dict* dict = value.dict()) {

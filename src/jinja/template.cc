@@ -45,7 +45,9 @@ Result<Template> Template::parse(std::string_view source) {
 std::variant<Rendering, RenderFailure> Template::render(std::span<const Variable> variables,
                                                         const std::tm& now,
                                                         const Limits& limits) const {
-  Runtime runtime(limits, now);
+  size_t weight = 0;
+  for (const Variable& variable : variables) weight += variable.value.weight();
+  Runtime runtime(limits.with_data(weight), now);
   try {
     auto globals = std::make_shared<Scope>(nullptr);
     add_globals(*globals);

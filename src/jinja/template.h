@@ -41,7 +41,8 @@ class Template {
   Template(Template&&) noexcept;
   Template& operator=(Template&&) noexcept;
 
-  // Of variables with the same name the last counts. `now` is what strftime_now shows.
+  // `limits` grow with the weight of the variables. Of those with the same name the last counts.
+  // `now` is what strftime_now shows.
   std::variant<Rendering, RenderFailure> render(std::span<const Variable> variables,
                                                 const std::tm& now,
                                                 const Limits& limits = {}) const;

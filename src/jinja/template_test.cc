@@ -8,6 +8,8 @@
 #include <iomanip>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "jinja/build.h"
 
@@ -196,6 +198,87 @@ TEST(Template, NoTemplateRunsOrWritesWithoutBound) {
   std::string chain = "{{ 1";
   for (int i = 0; i < 50'000; ++i) chain += " + 1";
   EXPECT_NE(error(chain + " }}").find("deep"), std::string::npos);
+}
+
+TEST(Template, WhateverATemplateDoesItsDefaultBudgetEndsIt) {
+  // Each would take seconds or gigabytes if it was counted only after it was done.
+  const std::string doubled =
+      "{% set ns = namespace(t='0123456789', l=[]) %}{% for i in range(40) %}"
+      "{% set ns.t = ns.t ~ ns.t %}{% endfor %}";
+  const std::string a_and_b =
+      "{% set a = 'aaaaaaaaaa' * 100000 %}{% set b = 'aaaaaaaaaa' * 50000 ~ 'b' %}{% set many = "
+      "[a] * 1000000 %}";
+  for (const std::string& source : {
+           std::string("{{ [0] * 10000000000 }}"),
+           std::string("{% for i in [0] * 1000000000 %}{% endfor %}"),
+           std::string("{{ 'x' * 10000000000 }}"),
+           std::string("{% set a = 'x' * 30000000 %}{{ a | list | length }}"),
+           doubled,
+           a_and_b + "{{ many | join | length }}",
+           a_and_b + "{{ ''.join(many) | length }}",
+           a_and_b + "{{ a | replace('a', a) | length }}",
+           a_and_b + "{{ a.replace('', a) | length }}",
+           a_and_b + "{{ many | tojson(indent=a) | length }}",
+           a_and_b + "{{ [1, 2, 3] | tojson(separators=(a * 30, a * 30)) | length }}",
+           a_and_b + "{{ many | string | length }}",
+           a_and_b + "{{ a.rfind(b) }}",
+           a_and_b + "{{ a.strip(a) }}",
+           std::string("{{ dict(range(100000) | batch(2)) }}"),
+           std::string("{% set ns = namespace(l=[1]) %}{% for i in range(60) %}{% set ns.l = ns.l "
+                       "+ ns.l %}{% endfor %}"),
+           std::string("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}"
+                       "{% endfor %}"),
+       }) {
+    SCOPED_TRACE(source);
+    const std::string found = run(source, {}).error;
+    const bool named = found.find("steps") != std::string::npos ||
+                       found.find("bytes") != std::string::npos ||
+                       found.find("parts") != std::string::npos;
+    EXPECT_TRUE(named) << found;
+  }
+  // A search is linear, so this one may be done.
+  EXPECT_EQ(run(a_and_b + "{{ b in a }} {{ a.count(b) }} {{ a.find(b) }}", {}).text, "False 0 -1");
+}
+
+TEST(Template, BudgetsGrowWithTheData) {
+  const Limits limits{.max_steps = 1000, .max_output_bytes = 1000, .max_created_bytes = 1000};
+  const json::object data = {{"x", std::string(3'000'000, 'x')}};
+  EXPECT_EQ(run("{{ '<' + x | trim + '>' }}", data, limits).text.size(), 3'000'002u);
+  EXPECT_NE(run("{{ x * 100 }}", data, limits).error.find("bytes"), std::string::npos);
+}
+
+TEST(Template, NumbersAreReadAndRoundedAsInPython) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"'0x1A'|int(base=16)", "26"},
+      {"'-0x1A'|int(base=16)", "-26"},
+      {"'+0X1a '|int(base=16)", "26"},
+      {"'1A'|int(base=16)", "26"},
+      {"'0b101'|int(base=2)", "5"},
+      {"'0o17'|int(base=8)", "15"},
+      {"'0x1A'|int(base=0)", "26"},
+      {"'17'|int(base=0)", "17"},
+      {"'0b1'|int(base=16)", "177"},
+      {"'0x1A'|int", "0"},
+      {"'0x'|int(base=16)", "0"},
+      {"'0x-5'|int(base=16)", "0"},
+      {"'-5'|int", "-5"},
+      {"'--5'|int", "0"},
+      {"1234|round(-2)", "1200"},
+      {"1250|round(-2)", "1200"},
+      {"1350|round(-2)", "1400"},
+      {"(-1250)|round(-2)", "-1200"},
+      {"49|round(-2)", "0"},
+      {"1234567|round(-3)", "1235000"},
+      {"5|round(-20)", "0"},
+      {"1250.0|round(-2)", "1200.0"},
+      {"51.0|round(-2)", "100.0"},
+      {"1234.5|round(-2, 'ceil')", "1300.0"},
+      {"2.5|round", "2.0"},
+      {"1234.5|round(-2, 'floor')", "1200.0"},
+  };
+  for (const auto& [expression, want] : cases) {
+    EXPECT_EQ(run("{{ " + expression + " }}", {}).text, want) << expression;
+  }
 }
 
 TEST(Template, AReplacedValueGivesItsWeightBack) {

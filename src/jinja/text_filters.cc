@@ -22,7 +22,9 @@ Text soft_text(Runtime& runtime, const Value& self) {
 template <Text (*Map)(const Text&)>
 Value mapped_filter(Runtime& runtime, const Value& self, const Args& args) {
   ArgReader("filter", args).finish();
-  return runtime.make_text(Map(soft_text(runtime, self)));
+  const Text text = soft_text(runtime, self);
+  runtime.step(text.size() / 2);
+  return runtime.make_text(Map(text));
 }
 
 Value trim_filter(Runtime& runtime, const Value& self, const Args& args) {
@@ -103,6 +105,8 @@ Value safe_filter(Runtime& runtime, const Value& self, const Args& args) {
 Value escape_filter(Runtime& runtime, const Value& self, const Args& args) {
   ArgReader("escape", args).finish();
   const Text text = soft_text(runtime, self);
+  runtime.step(text.size());
+  runtime.create_bytes(text.size());
   Text out;
   for (size_t at = 0; at < text.size(); ++at) {
     const Origin origin = text.origin_at(at);
@@ -134,12 +138,18 @@ Value join_filter(Runtime& runtime, const Value& self, const Args& args) {
   const Value* separator = reader.optional("d");
   const Value* attribute = reader.optional("attribute");
   reader.finish();
-  std::vector<Text> parts;
-  for (const Value& item : iterate(runtime, self)) {
-    parts.push_back(to_text(
-        runtime, attribute && !attribute->is_none() ? get_path(runtime, item, *attribute) : item));
+  const std::vector<Value> items = iterate(runtime, self);
+  Joined joined(runtime, separator ? to_text(runtime, *separator) : Text());
+  for (const Value& item : items) {
+    const Value part =
+        attribute && !attribute->is_none() ? get_path(runtime, item, *attribute) : item;
+    if (const Text* text = part.text()) {
+      joined.add(*text);
+    } else {
+      joined.add(to_text(runtime, part));
+    }
   }
-  return Value(join(runtime, separator ? to_text(runtime, *separator) : Text(), parts));
+  return Value(std::move(joined).take());
 }
 
 Value format_filter(Runtime& runtime, const Value& self, const Args& args) {

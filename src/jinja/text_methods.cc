@@ -119,7 +119,7 @@ Value replace_method(Runtime& runtime, const Value& self, const Args& args) {
 template <Text (*Map)(const Text&)>
 Value mapped_method(Runtime& runtime, const Value& self, const Args& args) {
   ArgReader("str method", args).finish();
-  runtime.step(self.text()->size() / 8);
+  runtime.step(self.text()->size() / 2);
   return runtime.make_text(Map(*self.text()));
 }
 
@@ -127,15 +127,15 @@ Value join_method(Runtime& runtime, const Value& self, const Args& args) {
   ArgReader reader("join", args);
   const std::vector<Value> items = iterate(runtime, reader.required("iterable"));
   reader.finish();
-  std::vector<Text> parts;
+  Joined joined(runtime, *self.text());
   for (size_t i = 0; i < items.size(); ++i) {
     if (!items[i].text()) {
       fail_render("sequence item " + std::to_string(i) + ": expected str instance, " +
                   std::string(type_name(items[i])) + " found");
     }
-    parts.push_back(*items[i].text());
+    joined.add(*items[i].text());
   }
-  return Value(join(runtime, *self.text(), parts));
+  return Value(std::move(joined).take());
 }
 
 // The character range [start, end) of a search, as byte offsets.
@@ -144,7 +144,8 @@ struct SearchRange {
   size_t begin = 0, end = 0;
 };
 
-SearchRange search_range(ArgReader& reader, std::string_view view) {
+SearchRange search_range(Runtime& runtime, ArgReader& reader, std::string_view view) {
+  count_offsets(runtime, view.size());
   SearchRange range{utf8_offsets(view)};
   const auto length = static_cast<Int>(range.offsets.size() - 1);
   const auto clamp = [&](Int n) {
@@ -160,13 +161,13 @@ std::optional<Int> search(Runtime& runtime, const Value& self, const Args& args,
   ArgReader reader(name, args);
   const std::string_view wanted = require_text(name, reader.required("sub")).view();
   const std::string_view view = self.text()->view();
-  const SearchRange range = search_range(reader, view);
+  const SearchRange range = search_range(runtime, reader, view);
   reader.finish();
-  runtime.step(view.size() / 8);
+  if (last) count_backward_search(runtime, view, wanted);
   if (range.begin > range.end) return std::nullopt;
   const size_t begin = range.offsets[range.begin];
   const std::string_view part = view.substr(begin, range.offsets[range.end] - begin);
-  const size_t found = last ? part.rfind(wanted) : part.find(wanted);
+  const size_t found = last ? part.rfind(wanted) : find_bytes(part, wanted);
   if (found == part.npos) return std::nullopt;
   const auto at = std::lower_bound(range.offsets.begin(), range.offsets.end(), begin + found);
   return static_cast<Int>(at - range.offsets.begin());
@@ -191,8 +192,11 @@ Value count_method(Runtime& runtime, const Value& self, const Args& args) {
   runtime.read_bytes(view.size());
   if (wanted.empty()) return Value::number(static_cast<int64_t>(utf8_length(view)) + 1);
   int64_t count = 0;
-  for (size_t at = view.find(wanted); at != view.npos; at = view.find(wanted, at + wanted.size()))
+  for (size_t at = find_bytes(view, wanted); at != view.npos;
+       at = find_bytes(view, wanted, at + wanted.size())) {
+    runtime.step();
     ++count;
+  }
   return Value::number(count);
 }
 
@@ -202,7 +206,7 @@ Value partition_method(Runtime& runtime, const Value& self, const Args& args) {
   reader.finish();
   if (separator.empty()) fail_render("empty separator");
   const Text& text = *self.text();
-  const size_t found = text.view().find(separator.view());
+  const size_t found = find_bytes(text.view(), separator.view());
   std::vector<Value> parts;
   if (found == std::string_view::npos) {
     parts = {self, Value(Text()), Value(Text())};

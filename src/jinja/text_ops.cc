@@ -43,6 +43,9 @@ Text map_characters(const Text& text, Append append) {
   return out;
 }
 
+// What a piece of another origin adds to the spans of a text, about.
+constexpr size_t kSpanBytes = 2 * sizeof(ByteSpan);
+
 bool strips(const Text* characters, std::string_view character, int32_t code) {
   if (!characters) return is_space(code);
   return characters->view().find(character) != std::string_view::npos;
@@ -51,6 +54,11 @@ bool strips(const Text* characters, std::string_view character, int32_t code) {
 }  // namespace
 
 Text strip(const Text& text, const Text* characters, Side side) {
+  constexpr size_t kMostCharacters = 1000;  // each is compared with each of the text
+  if (characters && characters->size() > kMostCharacters) {
+    fail_render("strip() takes at most " + std::to_string(kMostCharacters) +
+                " bytes of characters");
+  }
   const std::string_view view = text.view();
   size_t begin = 0;
   size_t end = view.size();
@@ -79,33 +87,40 @@ Text strip(const Text& text, const Text* characters, Side side) {
 
 Text replace(Runtime& runtime, const Text& text, const Text& from, const Text& to, Int max_count) {
   runtime.read_bytes(text.size());
+  const std::string_view view = text.view();
   Text out;
   size_t at = 0;
+  auto may_replace = [&, done = Int{0}]() mutable { return max_count < 0 || done++ < max_count; };
   const auto put_replacement = [&] {
     runtime.step();
-    runtime.create_bytes(to.size());
+    runtime.create_bytes(to.size() + kSpanBytes);
     out.append(to);
   };
   if (from.empty()) {
-    for (Int n = 0; max_count < 0 || n < max_count; ++n) {
+    // Before every character and at the end.
+    while (may_replace()) {
       put_replacement();
-      if (at >= text.size()) break;
-      const size_t end = at + utf8_at(text.view(), at).num_bytes;
+      if (at == view.size()) break;
+      const size_t end = at + utf8_at(view, at).num_bytes;
       out.append(text, at, end);
       at = end;
-      if (at == text.size() && !(max_count < 0 || n + 1 < max_count)) break;
     }
   } else {
-    for (Int n = 0; max_count < 0 || n < max_count; ++n) {
-      const size_t found = text.view().find(from.view(), at);
+    while (may_replace()) {
+      const size_t found = find_bytes(view, from.view(), at);
       if (found == std::string_view::npos) break;
       out.append(text, at, found);
       put_replacement();
       at = found + from.size();
     }
   }
-  out.append(text, at, text.size());
+  out.append(text, at, view.size());
   return out;
+}
+
+void count_backward_search(Runtime& runtime, std::string_view text, std::string_view part) {
+  // std::string_view::rfind compares the part at every place, 32 bytes or so at a time.
+  runtime.step(text.size() / 32 * (1 + part.size() / 32));
 }
 
 std::vector<Value> split(Runtime& runtime, const Text& text, const Text* separator,
@@ -124,7 +139,7 @@ std::vector<Value> split(Runtime& runtime, const Text& text, const Text* separat
     if (separator->empty()) fail_render("empty separator");
     size_t begin = 0;
     while (may_split()) {
-      const size_t found = view.find(separator->view(), begin);
+      const size_t found = find_bytes(view, separator->view(), begin);
       if (found == view.npos) break;
       put(begin, found);
       begin = found + separator->size();
@@ -162,6 +177,7 @@ std::vector<Value> rsplit(Runtime& runtime, const Text& text, const Text* separa
   };
   size_t end = separator ? view.size() : view.size() - trailing_space(view);
   if (separator && separator->empty()) fail_render("empty separator");
+  if (separator) count_backward_search(runtime, view, separator->view());
   bool rest = separator || end > 0;
   while (rest && static_cast<Int>(parts.size()) < max_splits) {
     if (separator) {
@@ -209,14 +225,12 @@ std::vector<Value> split_lines(Runtime& runtime, const Text& text, bool keep_end
   return lines;
 }
 
-Text join(Runtime& runtime, const Text& separator, const std::vector<Text>& parts) {
-  Text out;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    runtime.create_bytes(parts[i].size() + separator.size());
-    if (i > 0) out.append(separator);
-    out.append(parts[i]);
-  }
-  return out;
+void Joined::add(const Text& part) {
+  const size_t separator_size = empty_ ? 0 : separator_.size();
+  runtime_.create_bytes(part.size() + separator_size + kSpanBytes);
+  if (!empty_) out_.append(separator_);
+  out_.append(part);
+  empty_ = false;
 }
 
 Text to_upper(const Text& text) { return map_characters(text, append_upper); }

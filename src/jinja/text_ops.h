@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "jinja/runtime.h"
@@ -22,7 +23,27 @@ std::vector<Value> split(Runtime& runtime, const Text& text, const Text* separat
 std::vector<Value> rsplit(Runtime& runtime, const Text& text, const Text* separator,
                           Int max_splits);
 std::vector<Value> split_lines(Runtime& runtime, const Text& text, bool keep_ends);
-Text join(Runtime& runtime, const Text& separator, const std::vector<Text>& parts);
+// Counts what utf8_offsets() of so many bytes takes.
+inline void count_offsets(Runtime& runtime, size_t num_bytes) {
+  runtime.step(num_bytes / 8);
+  runtime.require_room(num_bytes * sizeof(size_t));
+}
+// Counts a search from the end, which unlike find_bytes() may take long.
+void count_backward_search(Runtime& runtime, std::string_view text, std::string_view part);
+
+// Parts with a separator between them.
+class Joined {
+ public:
+  Joined(Runtime& runtime, Text separator) : runtime_(runtime), separator_(std::move(separator)) {}
+  void add(const Text& part);
+  Text take() && { return std::move(out_); }
+
+ private:
+  Runtime& runtime_;
+  Text separator_;
+  Text out_;
+  bool empty_ = true;
+};
 
 Text to_upper(const Text& text);
 Text to_lower(const Text& text);

@@ -2,6 +2,8 @@
 
 #include <utf8proc.h>
 
+#include <cstring>
+
 #include "base/utf8.h"
 
 namespace winnow::jinja {
@@ -26,6 +28,15 @@ std::vector<size_t> utf8_offsets(std::string_view text) {
   for (size_t at = 0; at < text.size(); at += utf8_at(text, at).num_bytes) offsets.push_back(at);
   offsets.push_back(text.size());
   return offsets;
+}
+
+size_t find_bytes(std::string_view text, std::string_view part, size_t from) {
+  if (from > text.size()) return text.npos;
+  if (part.empty()) return from;
+  // glibc's memmem is linear, where std::string_view::find multiplies the two lengths.
+  const void* found = memmem(text.data() + from, text.size() - from, part.data(), part.size());
+  return found == nullptr ? text.npos
+                          : static_cast<size_t>(static_cast<const char*>(found) - text.data());
 }
 
 void utf8_append(std::string& out, int32_t code) {

@@ -20,6 +20,8 @@ Utf8Char utf8_at(std::string_view text, size_t at);
 size_t utf8_length(std::string_view text);
 // Byte offsets of every character, and text.size() at the end.
 std::vector<size_t> utf8_offsets(std::string_view text);
+// Where `part` begins first at or after `from`, or npos; in linear time, whatever the two hold.
+size_t find_bytes(std::string_view text, std::string_view part, size_t from = 0);
 void utf8_append(std::string& out, int32_t code);
 
 // What Python calls white space (str.isspace, str.strip, str.split).

@@ -15,6 +15,41 @@ int64_t LinearScratch::capacity_bytes() const {
                               gated_.capacity_bytes());
 }
 
+namespace {
+
+// Outputs of a task of a gated pair, each: half of what a task takes otherwise.
+int64_t gated_outputs(const LinearKernels& kernels) {
+  const int64_t panels = kernels.prompt_outputs / kernels.panel_outputs;
+  return std::max<int64_t>(1, panels / 2) * kernels.panel_outputs;
+}
+
+int64_t quantized_bytes(int64_t elements) {
+  constexpr int64_t kNumberBytes = sizeof(float);
+  return elements * static_cast<int64_t>(sizeof(int16_t)) +
+         elements / kInputGroup * 2 * kNumberBytes + elements / kHalfGroup * kNumberBytes;
+}
+
+int64_t tile_numbers(int64_t num_rows, int64_t cols) {
+  const int64_t row_tiles = (num_rows + kInputTileRows - 1) / kInputTileRows;
+  const int64_t column_tiles = (cols + kInputTileColumns - 1) / kInputTileColumns;
+  return row_tiles * column_tiles * kInputTileRows * kInputTileColumns;
+}
+
+}  // namespace
+
+int64_t LinearScratch::bytes_for(const KernelTable& table, int64_t num_rows,
+                                 int64_t num_generate_rows, int64_t cols, int num_threads) {
+  const LinearKernels& kernels = *table.linear;
+  const bool packs = kernels.pack_tiles != nullptr;
+  const int64_t tiles =
+      packs ? tile_numbers(num_rows, cols) * static_cast<int64_t>(sizeof(uint16_t)) : 0;
+  const int64_t num_quantized = packs ? num_generate_rows : std::max(num_rows, num_generate_rows);
+  const int64_t products =
+      2 * num_rows * gated_outputs(kernels) * static_cast<int64_t>(sizeof(float));
+  return tiles + quantized_bytes(num_quantized * cols) +
+         num_threads * (kernels.scratch_bytes + products);
+}
+
 // One call of linear() or gated_linear(): sizes the scratch memory, converts the input, then cuts
 // every output into tasks.
 class LinearRun {
@@ -144,10 +179,8 @@ class LinearRun {
   }
 
   void pack_input() {
-    const int64_t row_tiles = (input_.num_rows + kInputTileRows - 1) / kInputTileRows;
-    const int64_t column_tiles = (input_.cols + kInputTileColumns - 1) / kInputTileColumns;
-    const int64_t numbers = row_tiles * column_tiles * kInputTileRows * kInputTileColumns;
-    input_tiles_ = scratch_.tiles_.ensure(static_cast<size_t>(numbers));
+    input_tiles_ =
+        scratch_.tiles_.ensure(static_cast<size_t>(tile_numbers(input_.num_rows, input_.cols)));
     for_rows(kInputTileRows, [this](int64_t begin, int64_t end) {
       kernels_.pack_tiles(input_.x, input_.stride, input_.cols, begin, end, input_tiles_);
     });

@@ -43,6 +43,10 @@ struct LinearInput {
 class LinearScratch {
  public:
   int64_t capacity_bytes() const;
+  // What linear() and gated_linear() make of it for prompts of `num_rows` rows of up to `cols`
+  // numbers, and for `num_generate_rows` rows that are generated tokens; at most that much.
+  static int64_t bytes_for(const KernelTable& kernels, int64_t num_rows, int64_t num_generate_rows,
+                           int64_t cols, int num_threads);
 
  private:
   friend class LinearRun;

@@ -50,9 +50,11 @@ Result<std::vector<bool>> gemma3_window_layers(const Metadata& metadata, size_t 
 Status describe_gemma3(const Metadata& metadata, ModelConfig& config) {
   constexpr size_t kLayersOf27B = 62;  // whose attention scale follows width / heads, not head_dim
   TRY(const int64_t window, metadata.integer("gemma3.attention.sliding_window", 1, INT32_MAX));
-  TRY(const double local_base, metadata.number_or("gemma3.rope.freq_base_swa", 10000.0));
+  TRY(const double local_base,
+      metadata.number_or("gemma3.rope.freq_base_swa", 10000.0, kMinRopeBase, kMaxRopeBase));
   TRY(const std::vector<bool> windowed, gemma3_window_layers(metadata, config.layers.size()));
-  TRY(const double global_base, metadata.number_or("gemma3.rope.freq_base", 1e6));
+  TRY(const double global_base,
+      metadata.number_or("gemma3.rope.freq_base", 1e6, kMinRopeBase, kMaxRopeBase));
   const bool scale_is_given = metadata.has("gemma3.attention.scale");
   // The exact root; training rounded it to bf16 (25.25 for 25.298 at width 640).
   config.embedding_scale = std::sqrt(static_cast<float>(config.width));

@@ -17,6 +17,14 @@ constexpr int64_t kMaxWidth = 1 << 20;
 constexpr int64_t kMaxHeads = 1 << 14;
 constexpr int64_t kMaxHeadDim = 256;
 constexpr int64_t kMaxContext = int64_t{1} << 26;
+// Likewise of numbers: beyond these the arithmetic of float has nothing to say.
+constexpr double kMinNormEpsilon = 1e-20;
+constexpr double kMaxNormEpsilon = 0.1;
+constexpr double kMinAttentionScale = 1e-6;
+constexpr double kMaxAttentionScale = 1e3;
+constexpr double kMaxSoftCap = 1e6;  // 0 = none
+constexpr double kMinRopeFactor = 1e-3;
+constexpr double kMaxRopeFactor = 1e6;
 
 const Architecture* find_architecture(std::string_view name) {
   for (const Architecture& architecture : architectures()) {
@@ -48,9 +56,11 @@ class ArchitectureKeys {
                              int64_t max) const {
     return metadata_.integer_or(name(key), fallback, min, max);
   }
-  Result<double> number(std::string_view key) const { return metadata_.number(name(key)); }
-  Result<double> number_or(std::string_view key, double fallback) const {
-    return metadata_.number_or(name(key), fallback);
+  Result<double> number(std::string_view key, double min, double max) const {
+    return metadata_.number(name(key), min, max);
+  }
+  Result<double> number_or(std::string_view key, double fallback, double min, double max) const {
+    return metadata_.number_or(name(key), fallback, min, max);
   }
   Result<std::string> string_or(std::string_view key, std::string_view fallback) const {
     return metadata_.string_or(name(key), fallback);
@@ -76,20 +86,18 @@ Result<RopeConfig> read_rope(const ArchitectureKeys& keys, int64_t head_dim) {
                 keys.name("rope.dimension_count").c_str(), static_cast<long long>(dims));
   }
   rope.dims = static_cast<int32_t>(dims);
-  TRY(rope.base, keys.number_or("rope.freq_base", 10000.0));
-  TRY(const std::string scaling, keys.string_or("rope.scaling.type", "none"));
-  TRY(const double old_style_scale, keys.number_or("rope.scale_linear", 1.0));
-  TRY(const double factor, keys.number_or("rope.scaling.factor", old_style_scale));
-  if (scaling != "none" && scaling != "linear" && factor != 1.0) {
+  TRY(rope.base, keys.number_or("rope.freq_base", 10000.0, kMinRopeBase, kMaxRopeBase));
+  // A file that gives a factor alone means the linear one.
+  TRY(const std::string scaling, keys.string_or("rope.scaling.type", "linear"));
+  if (scaling != "none" && scaling != "linear") {
     return fail(ErrorCode::kUnsupported, "%s: supported are none and linear, found %s",
                 keys.name("rope.scaling.type").c_str(), escaped(scaling).c_str());
   }
-  if (!(factor > 0) || !(rope.base > 0) || !std::isfinite(factor) || !std::isfinite(rope.base)) {
-    return fail(ErrorCode::kCorruptFile,
-                "%s: RoPE base and factor must be positive, found %g and %g",
-                keys.name("rope").c_str(), rope.base, factor);
-  }
-  rope.linear_scale = scaling == "none" && old_style_scale == 1.0 ? 1.0 : factor;
+  TRY(const double old_style_scale,
+      keys.number_or("rope.scale_linear", 1.0, kMinRopeFactor, kMaxRopeFactor));
+  TRY(const double factor,
+      keys.number_or("rope.scaling.factor", old_style_scale, kMinRopeFactor, kMaxRopeFactor));
+  if (scaling == "linear") rope.linear_scale = factor;
   return rope;
 }
 
@@ -122,7 +130,7 @@ Status read_layers(const ArchitectureKeys& keys, ModelConfig& config) {
   TRY(const auto kv_heads,
       keys.per_layer("attention.head_count_kv", "attention.head_count", num_layers, 1, kMaxHeads));
   TRY(const auto ffn_widths, keys.per_layer("feed_forward_length", "", num_layers, 1, kMaxWidth));
-  TRY(const double soft_cap, keys.number_or("attn_logit_softcapping", 0.0));
+  TRY(const double soft_cap, keys.number_or("attn_logit_softcapping", 0.0, 0.0, kMaxSoftCap));
   for (size_t i = 0; i < static_cast<size_t>(num_layers); ++i) {
     if (heads[i] % kv_heads[i] != 0) {
       return fail(ErrorCode::kCorruptFile,
@@ -137,7 +145,8 @@ Status read_layers(const ArchitectureKeys& keys, ModelConfig& config) {
     layer.head_dim = static_cast<int32_t>(head_dim);
     TRY(layer.rope, read_rope(keys, head_dim));
     TRY(const double scale,
-        keys.number_or("attention.scale", 1.0 / std::sqrt(static_cast<double>(head_dim))));
+        keys.number_or("attention.scale", 1.0 / std::sqrt(static_cast<double>(head_dim)),
+                       kMinAttentionScale, kMaxAttentionScale));
     layer.attention_scale = static_cast<float>(scale);
     layer.attention_soft_cap = static_cast<float>(soft_cap);
     layer.ffn_width = static_cast<int32_t>(ffn_widths[i]);
@@ -167,12 +176,12 @@ Result<ModelConfig> read_model_config(const Metadata& metadata) {
   TRY(const int64_t width, keys.integer("embedding_length", 1, kMaxWidth));
   config.width = static_cast<int32_t>(width);
   TRY(config.context_tokens, keys.integer("context_length", 1, kMaxContext));
-  TRY(const double epsilon, keys.number("attention.layer_norm_rms_epsilon"));
+  TRY(const double epsilon,
+      keys.number("attention.layer_norm_rms_epsilon", kMinNormEpsilon, kMaxNormEpsilon));
   config.norm_epsilon = static_cast<float>(epsilon);
-  TRY(const double final_soft_cap, keys.number_or("final_logit_softcapping", 0.0));
+  TRY(const double final_soft_cap,
+      keys.number_or("final_logit_softcapping", 0.0, 0.0, kMaxSoftCap));
   config.final_soft_cap = static_cast<float>(final_soft_cap);
-  TRY(const double logit_scale, keys.number_or("logit_scale", 1.0));
-  config.logit_scale = static_cast<float>(logit_scale);
   TRY_STATUS(read_layers(keys, config));
   TRY_STATUS(architecture->describe(metadata, config));
   return config;

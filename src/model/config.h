@@ -31,6 +31,10 @@ struct RopeConfig {
   friend bool operator==(const RopeConfig&, const RopeConfig&) = default;
 };
 
+// The bases that files may give; the largest known is 1e9 or so.
+inline constexpr double kMinRopeBase = 1;
+inline constexpr double kMaxRopeBase = 1e12;
+
 struct LayerConfig {
   AttentionKind attention = AttentionKind::kFull;
   int32_t window = 0;  // tokens seen, the query included; 0 unless kWindow
@@ -57,7 +61,6 @@ struct ModelConfig {
   int64_t context_tokens = 0;  // trained context
   float norm_epsilon = 0;
   float embedding_scale = 1;
-  float logit_scale = 1;
   float final_soft_cap = 0;  // 0 = none
   std::vector<LayerConfig> layers;
 };

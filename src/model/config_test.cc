@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
 
 namespace winnow {
 namespace {
@@ -116,13 +119,58 @@ TEST(ModelConfig, ErrorsNameTheKeyOrTheSupportedChoices) {
   metadata = base_metadata("llama");
   metadata.set("llama.expert_count", int64_t{8});
   expect_error(metadata, ErrorCode::kUnsupported, "expert_count");
-  metadata = base_metadata("qwen3");
-  metadata.set("qwen3.rope.scaling.type", std::string("yarn"));
-  metadata.set("qwen3.rope.scaling.factor", 4.0);
-  expect_error(metadata, ErrorCode::kUnsupported, "yarn");
-  metadata = base_metadata("llama");
-  metadata.set("llama.rope.freq_base", std::nan(""));
-  expect_error(metadata, ErrorCode::kCorruptFile, "rope");
+}
+
+TEST(ModelConfig, RopeScalingOtherThanLinearIsRefusedWhateverItsFactor) {
+  for (const char* type : {"yarn", "longrope", "llama3", "dynamic", ""}) {
+    for (const std::optional<double> factor : {std::optional<double>(), {1.0}, {4.0}}) {
+      SCOPED_TRACE(type);
+      Metadata metadata = base_metadata("qwen3");
+      metadata.set("qwen3.rope.scaling.type", std::string(type));
+      if (factor) metadata.set("qwen3.rope.scaling.factor", *factor);
+      expect_error(metadata, ErrorCode::kUnsupported,
+                   "qwen3.rope.scaling.type: supported are none and linear, found ");
+    }
+  }
+}
+
+TEST(ModelConfig, AFactorOfRopeScalingIsLinearUnlessTheTypeIsNone) {
+  const auto scale = [](const char* key, const char* type) {
+    Metadata metadata = base_metadata("llama");
+    metadata.set(key, 4.0);
+    if (type != nullptr) metadata.set("llama.rope.scaling.type", std::string(type));
+    return config_of(metadata).layers[0].rope.linear_scale;
+  };
+  for (const char* key : {"llama.rope.scaling.factor", "llama.rope.scale_linear"}) {
+    EXPECT_EQ(scale(key, nullptr), 4);
+    EXPECT_EQ(scale(key, "linear"), 4);
+    EXPECT_EQ(scale(key, "none"), 1);
+  }
+}
+
+TEST(ModelConfig, NumbersBeyondTheirRangeAreNamedWithIt) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const std::map<std::string, std::vector<double>> bad_values = {
+      {"attention.layer_norm_rms_epsilon", {0, -1, 1, 1e30}},
+      {"attention.scale", {0, -0.1, 1e9}},
+      {"attn_logit_softcapping", {-1, 1e9}},
+      {"final_logit_softcapping", {-30, 1e9}},
+      {"rope.freq_base", {0, 0.5, -10000, 1e30}},
+      {"rope.scaling.factor", {0, -1, 1e30}},
+      {"rope.scale_linear", {0, -1, 1e30}},
+      {"rope.freq_base_swa", {0, 0.5, -10000, 1e30}},
+  };
+  for (const auto& [key, values] : bad_values) {
+    std::vector<double> all = values;
+    all.insert(all.end(), {std::nan(""), kInf, -kInf});
+    for (const double value : all) {
+      SCOPED_TRACE(value);
+      Metadata metadata = base_metadata("gemma3");
+      metadata.set("gemma3." + key, value);
+      expect_error(metadata, ErrorCode::kCorruptFile,
+                   "'gemma3." + key + "': expected a number from ");
+    }
+  }
 }
 
 }  // namespace

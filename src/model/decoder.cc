@@ -64,16 +64,28 @@ std::vector<KvLayout> kv_layouts(const ModelConfig& config, KvDType dtype) {
   return layouts;
 }
 
-int64_t activation_bytes(const ModelConfig& config, int64_t num_rows) {
-  int64_t widest = 0;  // floats of a row in the layer that needs most
-  for (const LayerConfig& layer : config.layers) {
-    const int64_t q_width = int64_t{layer.heads} * layer.head_dim;
-    const int64_t kv_width = int64_t{layer.kv_heads} * layer.head_dim;
-    widest = std::max(widest, 2 * q_width + 2 * kv_width + int64_t{layer.ffn_width});
+int64_t step_bytes(const ModelConfig& config, const KernelTable& kernels, const StepSize& size) {
+  int64_t q_width = 0, kv_width = 0, ffn_width = 0, attention_bytes = 0;
+  std::vector<RopeConfig> ropes;  // of which each has a table
+  const std::vector<KvLayout> layouts = kv_layouts(config, KvDType::kBf16);
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    const LayerConfig& layer = config.layers[i];
+    q_width = std::max(q_width, int64_t{layer.heads} * layer.head_dim);
+    kv_width = std::max(kv_width, int64_t{layer.kv_heads} * layer.head_dim);
+    ffn_width = std::max(ffn_width, int64_t{layer.ffn_width});
+    attention_bytes =
+        std::max(attention_bytes, prompt_scratch_bytes(kernels, layouts[i], layer.heads,
+                                                       size.context_tokens, size.num_threads));
+    if (std::find(ropes.begin(), ropes.end(), layer.rope) == ropes.end())
+      ropes.push_back(layer.rope);
   }
-  const int64_t row_floats = widest + 3 * int64_t{config.width};
-  const int64_t logit_floats = std::min(kLogitRowsAtOnce, num_rows) * config.vocab_size;
-  return (num_rows * row_floats + logit_floats) * static_cast<int64_t>(sizeof(float));
+  int64_t row_floats = 3 * int64_t{config.width} + 2 * q_width + 2 * kv_width + ffn_width;
+  for (const RopeConfig& rope : ropes) row_floats += rope.dims;
+  const int64_t num_logit_rows = std::min(kLogitRowsAtOnce, size.num_rows);
+  const int64_t floats = size.num_rows * row_floats + num_logit_rows * config.vocab_size;
+  const int64_t widest = std::max({int64_t{config.width}, q_width, ffn_width});
+  return floats * static_cast<int64_t>(sizeof(float)) + attention_bytes +
+         LinearScratch::bytes_for(kernels, size.num_rows, num_logit_rows, widest, size.num_threads);
 }
 
 struct Decoder::Impl {
@@ -109,8 +121,9 @@ struct Decoder::Impl {
   void normalize_heads(const LayerConfig& layer, const LayerWeights& tensors);
   void rotate(const LayerConfig& layer, const RopeTable& table);
   void add_to_residual(const std::vector<float>& post_norm, float* branch);
-  void produce_logits(std::span<const StepSequence> step,
-                      FunctionRef<void(const LogitRows&)> on_logits);
+  bool produce_logits(std::span<const StepSequence> step,
+                      FunctionRef<void(const LogitRows&)> on_logits,
+                      const std::atomic<bool>* cancel);
 
   // Runs `body(first_row, num_rows)` over all rows of the step.
   template <class Body>
@@ -152,15 +165,28 @@ Decoder::Decoder(const Model& model, const KernelTable& kernels)
     : impl_(std::make_unique<Impl>(model, kernels)) {}
 Decoder::~Decoder() = default;
 
-void Decoder::run_step(std::span<const StepSequence> step, KvStore& kv, ThreadPool& pool,
-                       FunctionRef<void(const LogitRows&)> on_logits) {
+int64_t Decoder::scratch_bytes() const {
+  const Impl& own = *impl_;
+  int64_t bytes = own.linear_scratch.capacity_bytes();
+  for (const auto* buffer :
+       {&own.residual, &own.normed, &own.q, &own.k, &own.v, &own.attended, &own.branch,
+        &own.activated, &own.logits, &own.attention_scratch.pieces}) {
+    bytes += static_cast<int64_t>(buffer->capacity_bytes());
+  }
+  for (const auto& [rope, table] : own.rope_tables) bytes += table->capacity_bytes();
+  return bytes + static_cast<int64_t>(own.attention_scratch.tiles.capacity_bytes());
+}
+
+bool Decoder::run_step(std::span<const StepSequence> step, KvStore& kv, ThreadPool& pool,
+                       FunctionRef<void(const LogitRows&)> on_logits,
+                       const std::atomic<bool>* cancel) {
   impl_->pool = &pool;
   impl_->begin_step(step);
   for (size_t layer_idx = 0; layer_idx < impl_->config.layers.size(); ++layer_idx) {
     impl_->attention_block(layer_idx, step, kv);
     impl_->ffn_block(layer_idx);
   }
-  impl_->produce_logits(step, on_logits);
+  return impl_->produce_logits(step, on_logits, cancel);
 }
 
 // Looks the tokens up in the embedding and computes the rotation angles of their positions.
@@ -400,8 +426,9 @@ void Decoder::Impl::project(const float* x, int64_t width, std::vector<LinearOut
 
 // The output matrix is read once as stored for every row, prompt or generated: a prompt wants one
 // row of it only, and unpacking 150,000 columns for that would cost more than the product.
-void Decoder::Impl::produce_logits(std::span<const StepSequence> step,
-                                   FunctionRef<void(const LogitRows&)> on_logits) {
+bool Decoder::Impl::produce_logits(std::span<const StepSequence> step,
+                                   FunctionRef<void(const LogitRows&)> on_logits,
+                                   const std::atomic<bool>* cancel) {
   std::vector<int64_t> wanted;
   int64_t row = 0;
   for (const StepSequence& sequence : step) {
@@ -410,6 +437,7 @@ void Decoder::Impl::produce_logits(std::span<const StepSequence> step,
   }
   const ElementwiseKernels& elementwise = *kernels.elementwise;
   for (size_t begin = 0; begin < wanted.size(); begin += kLogitRowsAtOnce) {
+    if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) return false;
     const auto count =
         std::min<int64_t>(kLogitRowsAtOnce, static_cast<int64_t>(wanted.size() - begin));
     float* last = normed.ensure(static_cast<size_t>(count * config.width));
@@ -422,16 +450,15 @@ void Decoder::Impl::produce_logits(std::span<const StepSequence> step,
     const LinearOutput output{weights.output, nullptr, values, config.vocab_size};
     linear(kernels, Phase::kGenerate, {last, count, config.width, config.width}, {&output, 1},
            *pool, linear_scratch);
-    if (config.logit_scale != 1 || config.final_soft_cap > 0) {
+    if (config.final_soft_cap > 0) {
       pool->run(count, [&](int64_t i, int) {
-        float* logits_of_row = values + i * config.vocab_size;
-        for (int64_t id = 0; id < config.vocab_size; ++id) logits_of_row[id] *= config.logit_scale;
-        if (config.final_soft_cap > 0)
-          elementwise.soft_cap(logits_of_row, config.vocab_size, config.final_soft_cap);
+        elementwise.soft_cap(values + i * config.vocab_size, config.vocab_size,
+                             config.final_soft_cap);
       });
     }
     on_logits({static_cast<int64_t>(begin), count, values});
   }
+  return true;
 }
 
 }  // namespace winnow

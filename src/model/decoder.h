@@ -2,6 +2,7 @@
 // number of sequences.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -52,8 +53,15 @@ struct LogitRows {
 // The KV layouts of a model's layers, for KvStore::create.
 std::vector<KvLayout> kv_layouts(const ModelConfig& config, KvDType dtype);
 
-// Memory of a step of `num_rows` tokens, about.
-int64_t activation_bytes(const ModelConfig& config, int64_t num_rows);
+// A step of prompt tokens, as far as its memory goes.
+struct StepSize {
+  int64_t num_rows = 0;
+  int64_t context_tokens = 0;  // of the longest sequence
+  int num_threads = 1;
+};
+// Memory of such a step at most: its rows and what every thread works in. An answer's tokens, far
+// fewer, are not counted.
+int64_t step_bytes(const ModelConfig& config, const KernelTable& kernels, const StepSize& size);
 
 class Decoder {
  public:
@@ -61,11 +69,17 @@ class Decoder {
   Decoder(const Model& model, const KernelTable& kernels);
   ~Decoder();
 
+  // What earlier steps have made it keep.
+  int64_t scratch_bytes() const;
+
   // Writes K and V of the new tokens to `kv` and hands the wanted logits to `on_logits`, in order,
   // a few rows at a time. Requires all kPrompt sequences before all kGenerate ones. A row's results
-  // depend on its own sequence's tokens alone: not on chunk sizes, neighbours or threads.
-  void run_step(std::span<const StepSequence> step, KvStore& kv, ThreadPool& pool,
-                FunctionRef<void(const LogitRows&)> on_logits);
+  // depend on its own sequence's tokens alone: not on chunk sizes, neighbours or threads. Once
+  // `cancel` is set the rest of the logits, which take longer than all layers where many are
+  // wanted, is left out; whether none was.
+  bool run_step(std::span<const StepSequence> step, KvStore& kv, ThreadPool& pool,
+                FunctionRef<void(const LogitRows&)> on_logits,
+                const std::atomic<bool>* cancel = nullptr);
 
  private:
   struct Impl;

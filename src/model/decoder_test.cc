@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 
 #include "support/golden.h"
@@ -71,6 +72,61 @@ TEST_P(TinyModels, LogitsEqualThoseOfTransformers) {
   }
   RecordProperty("worst", std::to_string(worst));
   EXPECT_LE(worst, isa == Isa::kAmx ? tiny.bf16_tolerance : tiny.tolerance);
+}
+
+// The estimate that decides how long a context may be.
+TEST_P(TinyModels, StepsTakeNoMoreMemoryThanTheEstimateAndNotMuchLess) {
+  const auto& [tiny, isa] = GetParam();
+  if (!cpu_supports(isa)) GTEST_SKIP() << "not run: this CPU lacks " << isa_name(isa);
+  const auto model = Model::load(test::golden_path(std::string("tiny/") + tiny.name + ".gguf"));
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  const ModelConfig& config = (*model)->config();
+  const KernelTable& kernels = *select_kernels(isa_name(isa)).value();
+  for (const int num_threads : {1, 3}) {
+    Decoder decoder(**model, kernels);
+    ThreadPool pool(num_threads);
+    for (const int64_t num_rows : {int64_t{1}, int64_t{100}, int64_t{384}}) {
+      SCOPED_TRACE(num_rows);
+      const auto kv =
+          std::move(KvStore::create(kv_layouts(config, KvDType::kBf16), pages_for(num_rows)))
+              .value();
+      std::vector<PageId> pages;
+      while (std::ssize(pages) < pages_for(num_rows)) pages.push_back(kv->pool().take().value());
+      const std::vector<TokenId> tokens(static_cast<size_t>(num_rows), 7);
+      const StepSequence sequence{
+          .tokens = tokens, .pages = pages, .num_logits = static_cast<int32_t>(num_rows)};
+      decoder.run_step({&sequence, 1}, *kv, pool, [](const LogitRows&) {});
+      const int64_t estimate =
+          step_bytes(config, kernels, {num_rows, num_rows, pool.num_threads()});
+      EXPECT_LE(decoder.scratch_bytes(), estimate);
+      EXPECT_GE(2 * decoder.scratch_bytes(), estimate);
+    }
+  }
+}
+
+TEST(Decoder, ACancelledStepLeavesOutTheRestOfItsLogits) {
+  const auto model = Model::load(test::golden_path("tiny/llama-untied.gguf"));
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  Decoder decoder(**model, *select_kernels("scalar").value());
+  ThreadPool pool(1);
+  const auto kv =
+      std::move(KvStore::create(kv_layouts((*model)->config(), KvDType::kBf16), 2)).value();
+  const std::vector<PageId> pages = {kv->pool().take().value(), kv->pool().take().value()};
+  const std::vector<TokenId> tokens(200, 7);
+  const StepSequence sequence{.tokens = tokens, .pages = pages, .num_logits = 200};
+  std::atomic<bool> cancel{false};
+  int64_t num_rows = 0;
+  const auto take = [&](const LogitRows& rows) {
+    num_rows += rows.num_rows;
+    cancel = num_rows >= 100;
+  };
+  EXPECT_FALSE(decoder.run_step({&sequence, 1}, *kv, pool, take, &cancel));
+  EXPECT_GE(num_rows, 100);
+  EXPECT_LT(num_rows, 200);
+  cancel = false;
+  num_rows = -1000;
+  EXPECT_TRUE(decoder.run_step({&sequence, 1}, *kv, pool, take, &cancel));
+  EXPECT_EQ(num_rows, -800);
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryModelOnEveryIsa, TinyModels,

@@ -20,6 +20,7 @@ class RopeTable {
 
   // Row i of the table becomes [dims / 2 cosines, dims / 2 sines] of positions[i].
   void fill(std::span<const int32_t> positions, ThreadPool& pool);
+  int64_t capacity_bytes() const { return static_cast<int64_t>(values_.capacity_bytes()); }
   const float* row(int64_t row_idx) const { return values_.data() + row_idx * dims_; }
 
  private:

@@ -84,9 +84,10 @@ struct ChatTemplate::Impl {
   jinja::Template source;
   bool wants_parts = false;  // reads content only as a list of parts
 
-  Outcome render(std::vector<Variable> variables, Value messages, const std::tm& now) const {
+  Outcome render(std::vector<Variable> variables, Value messages, const std::tm& now,
+                 const jinja::Limits& limits = {}) const {
     variables.push_back({"messages", std::move(messages)});
-    return source.render(variables, now);
+    return source.render(variables, now, limits);
   }
   // Whether the content of a lone user message reaches the output.
   bool shows_content(const MessageForm& form) const;
@@ -99,7 +100,11 @@ bool ChatTemplate::Impl::shows_content(const MessageForm& form) const {
   const auto variables = make_variables(probe);
   const auto messages = to_template_messages(probe.messages, form);
   if (!variables.ok() || !messages.ok()) return false;
-  const Outcome outcome = render(*variables, *messages, std::tm{});
+  // One short message takes a good template far less.
+  const jinja::Limits limits{.max_steps = 200'000,
+                             .max_output_bytes = size_t{1} << 20,
+                             .max_created_bytes = size_t{4} << 20};
+  const Outcome outcome = render(*variables, *messages, std::tm{}, limits);
   const Rendering* rendering = std::get_if<Rendering>(&outcome);
   return rendering && rendering->output.text.find(kNeedle) != std::string::npos;
 }

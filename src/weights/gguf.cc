@@ -172,6 +172,7 @@ Result<std::unique_ptr<GgufFile>> GgufFile::open(const std::string& path, MapMod
   TRY(const SplitKeys first, impl->add_first(file.bytes(), path));
   impl->files.push_back(std::move(file));
   TRY_STATUS(impl->add_other_parts(path, mode, first));
+  TRY_STATUS(impl->build_index(path));
   const int64_t found = static_cast<int64_t>(impl->tensors.size());
   if (first.num_parts > 1 && first.num_tensors && *first.num_tensors != found) {
     return fail(ErrorCode::kCorruptFile,
@@ -179,7 +180,6 @@ Result<std::unique_ptr<GgufFile>> GgufFile::open(const std::string& path, MapMod
                 " tensors in all parts, found %" PRId64,
                 escaped(path).c_str(), *first.num_tensors, found);
   }
-  TRY_STATUS(impl->build_index(path));
   return std::unique_ptr<GgufFile>(new GgufFile(std::move(impl)));
 }
 

@@ -32,7 +32,7 @@ TYPED_TEST(GgufNumberWidth, ACountIsTheSameInEveryWidth) {
   const auto file = GgufFile::open_bytes(model.build(), "widths");
   ASSERT_TRUE(file.ok()) << file.error().message;
   EXPECT_EQ((*file)->metadata().integer("llama.block_count", 1, 100).value(), 30);
-  EXPECT_EQ((*file)->metadata().number("llama.block_count").value(), 30.0);
+  EXPECT_EQ((*file)->metadata().number("llama.block_count", 0, 100).value(), 30.0);
   EXPECT_EQ((*file)->metadata().integers("llama.block_count", 2, 1, 100).value(),
             (std::vector<int64_t>{30, 30}));
 }

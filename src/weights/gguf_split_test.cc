@@ -159,6 +159,14 @@ TEST(GgufSplit, ATensorInTwoPartsIsRefused) {
                  {"'blk.0.weight'", "found in two"});
 }
 
+TEST(GgufSplit, ATensorMoreInTwoPartsIsNamedBeforeTheCount) {
+  const test::TempFolder folder;
+  std::vector<GgufBuilder> parts = sound_parts();
+  parts[2].floats(tensor_name(0), {2}, {1, 2});
+  expect_refused(write_parts(folder, parts), ErrorCode::kCorruptFile,
+                 {"'blk.0.weight'", "found in two"});
+}
+
 TEST(GgufSplit, PartsJoinedByConcatenationAreRefusedWithAHint) {
   const test::TempFolder folder;
   Bytes joined;

@@ -45,6 +45,13 @@ std::optional<int64_t> whole_number(const MetadataValue& value) {
   return std::nullopt;
 }
 
+std::optional<double> any_number(const MetadataValue& value) {
+  if (const double* number = std::get_if<double>(&value)) return *number;
+  if (const int64_t* integer = std::get_if<int64_t>(&value)) return static_cast<double>(*integer);
+  if (const uint64_t* large = std::get_if<uint64_t>(&value)) return static_cast<double>(*large);
+  return std::nullopt;
+}
+
 Status check_range(std::string_view key, int64_t value, int64_t min, int64_t max) {
   if (value >= min && value <= max) return Ok{};
   return fail(ErrorCode::kCorruptFile,
@@ -85,18 +92,21 @@ Result<int64_t> Metadata::integer_or(std::string_view key, int64_t fallback, int
   return integer(key, min, max);
 }
 
-Result<double> Metadata::number(std::string_view key) const {
+Result<double> Metadata::number(std::string_view key, double min, double max) const {
   const MetadataValue* value = find(key);
   if (value == nullptr) return missing(key);
-  if (const double* number = std::get_if<double>(value)) return *number;
-  if (const int64_t* integer = std::get_if<int64_t>(value)) return static_cast<double>(*integer);
-  if (const uint64_t* large = std::get_if<uint64_t>(value)) return static_cast<double>(*large);
-  return wrong_kind(key, "a number", *value);
+  const std::optional<double> found = any_number(*value);
+  if (!found) return wrong_kind(key, "a number", *value);
+  if (*found >= min && *found <= max) return *found;
+  return fail(ErrorCode::kCorruptFile,
+              "metadata key '%s': expected a number from %g to %g, found %g", name_of(key).c_str(),
+              min, max, *found);
 }
 
-Result<double> Metadata::number_or(std::string_view key, double fallback) const {
+Result<double> Metadata::number_or(std::string_view key, double fallback, double min,
+                                   double max) const {
   if (!has(key)) return fallback;
-  return number(key);
+  return number(key, min, max);
 }
 
 Result<bool> Metadata::boolean_or(std::string_view key, bool fallback) const {

@@ -32,8 +32,9 @@ class Metadata {
   Result<int64_t> integer(std::string_view key, int64_t min, int64_t max) const;
   Result<int64_t> integer_or(std::string_view key, int64_t fallback, int64_t min,
                              int64_t max) const;
-  Result<double> number(std::string_view key) const;
-  Result<double> number_or(std::string_view key, double fallback) const;
+  // NaN is in no range.
+  Result<double> number(std::string_view key, double min, double max) const;
+  Result<double> number_or(std::string_view key, double fallback, double min, double max) const;
   Result<bool> boolean_or(std::string_view key, bool fallback) const;
   Result<std::string> string(std::string_view key) const;
   Result<std::string> string_or(std::string_view key, std::string_view fallback) const;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -66,11 +67,11 @@ TEST(Metadata, NumbersBeyondTheRangeOfIntegersAreNoIntegers) {
 TEST(Metadata, AMissingKeyIsAnErrorAndAFallbackWhereThereIsOne) {
   const Metadata metadata = sample();
   expect_error(metadata.integer("absent", 0, 1), {"'absent'", "found nothing"});
-  expect_error(metadata.number("absent"), {"'absent'"});
+  expect_error(metadata.number("absent", 0, 1), {"'absent'"});
   expect_error(metadata.string("absent"), {"'absent'"});
   expect_error(metadata.integers("absent", 2, 0, 1), {"'absent'"});
   EXPECT_EQ(metadata.integer_or("absent", -7, 0, 1).value(), -7);
-  EXPECT_EQ(metadata.number_or("absent", 1.5).value(), 1.5);
+  EXPECT_EQ(metadata.number_or("absent", 1.5, 2, 3).value(), 1.5);
   EXPECT_TRUE(metadata.boolean_or("absent", true).value());
   EXPECT_EQ(metadata.string_or("absent", "x").value(), "x");
   EXPECT_EQ(metadata.strings("absent").value(), nullptr);
@@ -81,7 +82,7 @@ TEST(Metadata, AMissingKeyIsAnErrorAndAFallbackWhereThereIsOne) {
 TEST(Metadata, AValueOfTheWrongKindIsAnErrorEvenWithAFallback) {
   const Metadata metadata = sample();
   expect_error(metadata.integer_or("text", 1, 0, 9), {"'text'"});
-  expect_error(metadata.number_or("text", 1), {"expected a number", "found a string"});
+  expect_error(metadata.number_or("text", 1, 0, 9), {"expected a number", "found a string"});
   expect_error(metadata.boolean_or("int", true), {"expected a bool"});
   expect_error(metadata.string_or("int", ""), {"expected a string", "found an integer"});
   expect_error(metadata.strings("ints"), {"expected an array of strings"});
@@ -101,9 +102,20 @@ TEST(Metadata, AScalarStandsForEveryElementOfAnArray) {
 
 TEST(Metadata, NumbersComeFromIntegersToo) {
   const Metadata metadata = sample();
-  EXPECT_EQ(metadata.number("int").value(), 30.0);
-  EXPECT_EQ(metadata.number("half").value(), 0.5);
-  EXPECT_EQ(metadata.number("large").value(), 18446744073709551616.0);
+  EXPECT_EQ(metadata.number("int", 30, 30).value(), 30.0);
+  EXPECT_EQ(metadata.number("half", 0, 1).value(), 0.5);
+  EXPECT_EQ(metadata.number("large", 0, 1e20).value(), 18446744073709551616.0);
+}
+
+TEST(Metadata, ANumberOutOfItsRangeIsAnErrorWithTheRange) {
+  Metadata metadata = sample();
+  expect_error(metadata.number("int", 0, 29.5),
+               {"'int'", "expected a number from 0 to 29.5", "found 30"});
+  expect_error(metadata.number_or("half", 1, 1, 2), {"'half'", "from 1 to 2", "found 0.5"});
+  metadata.set("nan", std::nan(""));
+  metadata.set("inf", std::numeric_limits<double>::infinity());
+  expect_error(metadata.number("nan", -1e300, 1e300), {"'nan'", "found nan"});
+  expect_error(metadata.number("inf", -1e300, 1e300), {"'inf'", "found inf"});
 }
 
 TEST(Metadata, HostileKeysArePrintedSafely) {

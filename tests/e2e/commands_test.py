@@ -137,6 +137,58 @@ class Ending(unittest.TestCase):
         self.assertEqual(child.returncode, 1)
         self.assertIn(b"stdout: expected to write the output, found 'No space left on device'", err)
 
+    def test_help_that_cannot_be_written_is_reported_as_an_answer_is(self):
+        for args in (["--help"], ["help"], ["run", "--help"], ["eval", "--help"], ["bench", "peak", "--help"], ["version"]):
+            with open("/dev/full", "wb") as full:
+                child = start(*args, stdout=full, stderr=subprocess.PIPE)
+                _, err = child.communicate()
+            self.assertEqual(child.returncode, 1, args)
+            self.assertIn(b"stdout: expected to write the output", err)
+
+    def with_closed(self, fds, *args):
+        """Exit code, stdout and stderr of a run whose standard streams `fds` the caller has closed."""
+        out, err = (tempfile.TemporaryFile(dir=self.folder.name) for _ in range(2))
+        child = start(*args, stdin=subprocess.DEVNULL, stdout=out, stderr=err, preexec_fn=lambda: [os.close(fd) for fd in fds])
+        child.wait()
+        out.seek(0)
+        err.seek(0)
+        with out, err:
+            return child.returncode, out.read(), err.read()
+
+    def test_closed_standard_streams_do_not_become_other_files(self):
+        answer = ["run", "-m", MODEL, "-p", "hello", "-n", "3"]
+        code, out, err = self.with_closed([0], *answer)
+        self.assertEqual((code, err.count(b"first token after")), (0, 1), err)
+        self.assertTrue(out.endswith(b"\n"))
+        code, out, err = self.with_closed([0], "run", "-m", MODEL)
+        self.assertEqual((code, out), (2, b""))
+        self.assertIn(b"prompt: expected some text, found none", err)
+        for closed in ([1], [0, 1]):
+            code, _, err = self.with_closed(closed, *answer)
+            self.assertEqual(code, 1)
+            self.assertIn(b"stdout: expected to write the output", err)
+        code, out, _ = self.with_closed([2], *answer)
+        self.assertEqual((code, out[-1:]), (0, b"\n"))
+        self.assertEqual(self.with_closed([0, 1, 2], *answer)[0], 1)
+
+    def test_a_model_file_that_becomes_shorter_while_in_use_is_named(self):
+        path = pathlib.Path(self.folder.name) / "live\n.gguf"
+        path.write_bytes(Gguf(MODEL).set("llama.context_length", U32, 2**20).build())
+        id_of_x = run_json("tokenize", "-m", MODEL, stdin=b"x")["tokens"][0]
+        child = start("run", "-m", path, "-p", "hello", "--logit-bias", f"{id_of_x}=1000", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        os.read(child.stdout.fileno(), 1)
+        os.truncate(path, 4096)
+        _, err = child.communicate()
+        self.assertEqual(child.returncode, 3, err)
+        self.assertRegex(err.decode(), r"^winnow: .*live\\n\.gguf: expected the file to stay as it was, found it shorter while in use")
+
+    def test_another_bus_error_still_ends_the_program_as_the_system_does(self):
+        child = self.endless("run", "-p", "hello")
+        os.read(child.stdout.fileno(), 1)
+        child.send_signal(signal.SIGBUS)
+        child.communicate()
+        self.assertEqual(child.returncode, -signal.SIGBUS)
+
     def test_interrupting_while_waiting_for_the_prompt_ends_with_130(self):
         for verb in (["run"], ["chat"], ["tokenize"]):
             child = start(*verb, "-m", MODEL, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -169,6 +221,22 @@ class Ending(unittest.TestCase):
         out, _ = child.communicate()
         self.assertEqual(child.returncode, 130)
         self.assertEqual(json.loads(out)["finish_reason"], "cancelled")
+
+    def test_interrupting_the_prompt_claims_no_first_token(self):
+        path = pathlib.Path(self.folder.name) / "long-prompt.gguf"
+        path.write_bytes(Gguf(MODEL).set("llama.context_length", U32, 2**20).build())
+        text = pathlib.Path(self.folder.name) / "long.txt"
+        text.write_bytes(b"word " * 60000)
+        for json_flag in ([], ["--json"]):
+            child = start("run", "-m", path, "--raw", "-f", text, "-n", "5", *json_flag, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            time.sleep(1)
+            child.send_signal(signal.SIGINT)
+            out, err = child.communicate()
+            self.assertEqual(child.returncode, 130, err)
+            self.assertNotIn(b"first token", err)
+            self.assertIn(b"answer 0 tokens", err)
+            if json_flag:
+                self.assertIsNone(json.loads(out)["timings"]["ttft_ms"])
 
     def test_in_a_chat_the_first_interrupt_stops_the_answer_only(self):
         child = self.endless("chat", stdin=subprocess.PIPE)
@@ -414,9 +482,10 @@ class Sparse(unittest.TestCase):
         self.assertTrue(0 < result["decode_attention"]["density"] < 1, result)
         self.assertIn("; decode density 0.", run(*base, "--sparse-decode", "on").stderr)
         self.assertIn("--sparse-decode: expected --sparse-rule winnow", run(*base, "--sparse-decode", "on", "--sparse-rule", "v2").stderr)
-        rows = run_json("bench", "-m", MODEL, "-p", "0", "-n", "4", "-d", "300", "-r", "1", "-o", "json", "-q", *RULE, "--attention", "dense",
-                        "--sparse-decode", "on", "--sparse-decode-tau", "0.5")
-        self.assertEqual(rows[0]["attention"], "dense, decode tau 0.5")
+        bench = ["bench", "-m", MODEL, "-p", "0", "-n", "4", "-d", "300", "-r", "1", "-o", "json", "-q", *RULE, "--attention", "dense",
+                 "--sparse-decode", "on", "--sparse-decode-tau", "0.5"]
+        self.assertEqual(run_json(*bench)[0]["attention"], "winnow decode tau 0.5")
+        self.assertEqual(run_json(*bench, "-b", "2")[0]["attention"], "winnow decode tau 0.5")
 
     def test_eval_kl_compares_sparse_decode(self):
         result = self.eval("eval", "kl", "--decode", "60", *RULE, "--sparse-decode-tau", "0.5")
@@ -466,8 +535,13 @@ class Sparse(unittest.TestCase):
     def test_chat_and_bench_take_the_flags(self):
         outcome = run("chat", "-m", MODEL, "-n", "1", *SPARSE, stdin=b"word " * 80 + b"\n")
         self.assertIn("; density 0.", outcome.stderr)
-        rows = run_json("bench", "-m", MODEL, "-p", "300", "-n", "0", "-r", "1", "-o", "json", "-q", "--sparse-rule", "v2")
-        self.assertEqual(rows[0]["attention"], "v2 alpha 0.1")
+        bench = ["bench", "-m", MODEL, "-n", "2", "-r", "1", "-o", "json", "-q", "--sparse-dense-tokens", "128"]
+        rows = run_json(*bench, "-p", "120,400", "--attention", "sparse")
+        self.assertEqual([row["attention"] for row in rows], ["dense", "winnow tau 0.004", "dense"])
+        rows = run_json(*bench, "-p", "400", "--attention", "sparse", "--sparse-rule", "v2", "--sparse-dense-layers", "0")
+        self.assertEqual([row["attention"] for row in rows], ["v2 alpha 0.1", "dense"])
+        rows = run_json(*bench, "-p", "400")  # auto: too short
+        self.assertEqual([row["attention"] for row in rows], ["dense", "dense"])
 
     def test_compare_answers_twice(self):
         base = ["run", "-m", MODEL, "--raw", "-p", "word " * 96, "-n", "4", "--compare"]
@@ -562,7 +636,7 @@ class Others(unittest.TestCase):
 
     def test_help_is_short_and_on_stdout(self):
         for verb in ([], ["run"], ["chat"], ["inspect"], ["tokenize"], ["detokenize"], ["eval", "ppl"], ["eval", "kl"], ["eval", "curve"],
-                     ["eval", "layers"], ["eval", "needle"], ["eval", "ruler"], ["calibrate"], ["map"], ["bench"], ["bench", "attention"], ["bench", "peak"], ["version"]):
+                     ["eval"], ["eval", "layers"], ["eval", "needle"], ["eval", "ruler"], ["calibrate"], ["map"], ["bench"], ["bench", "attention"], ["bench", "peak"], ["version"]):
             outcome = run(*verb, "--help")
             self.assertEqual((outcome.code, outcome.stderr), (0, ""), outcome)
             self.assertTrue(5 <= len(outcome.stdout.splitlines()) <= 45, outcome)
