@@ -79,7 +79,8 @@ class TwoReplicas(unittest.TestCase):
             usage = json.loads(self.complete(f"{document} Question {number}?"))["usage"]
             return usage["prompt_tokens_details"]["cached_tokens"] / usage["prompt_tokens"]
         rounds = [at_once([lambda d=d, n=n: cached(d, n) for d in documents]) for n in range(4)]
-        self.assertEqual(rounds[0], [0] * 6)
+        # Documents that begin alike have a token or two in common.
+        self.assertLess(max(rounds[0]), 0.01, rounds)
         for shares in rounds[1:]:
             self.assertGreater(min(shares), 1 - 2 * PAGE / 1500, rounds)
 
