@@ -11,6 +11,7 @@
 #include <string>
 
 #include "kernels/table.h"
+#include "support/slow_build.h"
 
 namespace winnow {
 
@@ -34,16 +35,8 @@ inline bool works_lane_by_lane(Isa isa) {
   return isa == Isa::kScalar || isa_name(isa).starts_with("emulated");
 }
 
-// Where tests take smaller cases: such levels, and every level with sanitizers or on another CPU's
-// emulator.
-inline bool is_slow(Isa isa) {
-#ifdef WINNOW_SLOW
-  constexpr bool kSlowBuild = true;
-#else
-  constexpr bool kSlowBuild = false;
-#endif
-  return kSlowBuild || works_lane_by_lane(isa);
-}
+// Where tests take smaller cases.
+inline bool is_slow(Isa isa) { return kSlowBuild || works_lane_by_lane(isa); }
 
 inline auto all_isas() { return testing::ValuesIn(known_isas().begin(), known_isas().end()); }
 
