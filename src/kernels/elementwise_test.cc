@@ -62,6 +62,34 @@ TEST_P(ElementwiseOnEachIsa, RmsNormDividesByTheRootMeanSquare) {
   }
 }
 
+// From public reports, values by numpy in float64: a sum of squares beyond half precision, and
+// weights that hold Gemma's 1 already.
+TEST_P(ElementwiseOnEachIsa, RmsNormOfALargeValueStaysExact) {
+  const float x[] = {30000, 1, 1, 1}, weight[] = {1.5F, 0, 1, 3};
+  const double want[] = {2.999999995, 0, 6.6667e-05, 0.0002};
+  float y[4];
+  ops().rms_norm(x, weight, 1e-6F, 1, 4, y);
+  for (int i = 0; i < 4; ++i) EXPECT_NEAR(y[i], want[i], 1e-5 * want[i] + 1e-12);
+}
+
+// From public reports: a product beyond half precision.
+TEST_P(ElementwiseOnEachIsa, AGatedActivationBeyondHalfPrecisionIsFinite) {
+  const float gate = 300, up = 400;
+  float y = 0;
+  ops().gated_activation(Activation::kSilu, &gate, &up, 1, &y);
+  EXPECT_NEAR(y, 120000, 1);
+}
+
+// From public reports, values by numpy in float64: a Qwen key's bias is added before it is rotated.
+TEST_P(ElementwiseOnEachIsa, AKeyWithItsBiasIsRotatedHalfAgainstHalf) {
+  float key[] = {1 + 100, 2 - 50, -1 + 30, 0.5F};
+  const float small = 3 / 100.0F;  // position 3, base 10,000
+  const float cos_sin[] = {std::cos(3.0F), std::cos(small), std::sin(3.0F), std::sin(small)};
+  ops().rope(key, cos_sin, 1, 1, 4, 4);
+  const double want[] = {-104.081722, -47.993399, -14.456662, -0.940009};
+  for (int i = 0; i < 4; ++i) EXPECT_NEAR(key[i], want[i], 2e-5);
+}
+
 TEST_P(ElementwiseOnEachIsa, ARowOfRmsNormIsTheSameAloneAndInPlace) {
   const int rows = 5, width = 577;
   GuardedBuffer<float> x(rows * width), y(rows * width), weight(width), alone(width);

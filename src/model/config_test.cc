@@ -57,6 +57,16 @@ TEST(ModelConfig, Gemma3DefaultsHoldWhereItsKeysAreAbsent) {
   EXPECT_FLOAT_EQ(config.embedding_scale, 25.298221F);
 }
 
+TEST(ModelConfig, Gemma3EmbeddingScaleIsTheExactRootOfTheWidth) {
+  const std::map<int64_t, float> roots = {
+      {640, 25.298221F}, {1152, 33.941125F}, {2560, 50.596443F}, {3072, 55.425626F}};
+  for (const auto& [width, root] : roots) {
+    Metadata metadata = base_metadata("gemma3");
+    metadata.set("gemma3.embedding_length", width);
+    EXPECT_FLOAT_EQ(config_of(metadata).embedding_scale, root);
+  }
+}
+
 TEST(ModelConfig, Gemma3LinearScaleIsForLayersThatSeeEverything) {
   Metadata metadata = base_metadata("gemma3");
   metadata.set("gemma3.rope.freq_base", 5e5);

@@ -31,6 +31,19 @@ TEST(RopeTable, AnglesStayExactAtPositionsBeyond64K) {
   }
 }
 
+// Likewise: the two bases of Gemma 3.
+TEST(RopeTable, LocalAndGlobalBasesOfGemma3TurnPairsAsFarAsTheirs) {
+  const int pairs[] = {0, 1, 63, 127};
+  const double local[] = {0.562379076, 0.789614729, -0.2469156, 0.994231644};
+  const double global[] = {0.562379076, 0.690680651, 0.441098634, 0.99999938};
+  const std::vector<float> local_row = row_of({.dims = 256, .base = 1e4}, 1000);
+  const std::vector<float> global_row = row_of({.dims = 256, .base = 1e6}, 1000);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_NEAR(local_row[static_cast<size_t>(pairs[i])], local[i], 1e-6);
+    EXPECT_NEAR(global_row[static_cast<size_t>(pairs[i])], global[i], 1e-6);
+  }
+}
+
 TEST(RopeTable, PositionZeroRotatesNothing) {
   const std::vector<float> row = row_of({.dims = 4, .base = 1e4}, 0);
   EXPECT_EQ(row, (std::vector<float>{1, 1, 0, 0}));

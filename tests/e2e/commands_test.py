@@ -228,12 +228,14 @@ class Ending(unittest.TestCase):
         text = pathlib.Path(self.folder.name) / "long.txt"
         text.write_bytes(b"word " * 60000)
         for json_flag in ([], ["--json"]):
-            child = start("run", "-m", path, "--raw", "-f", text, "-n", "5", *json_flag, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            time.sleep(1)
+            child = start("run", "-m", path, "--raw", "-f", text, "-n", "5", "--attention", "dense", *json_flag, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            time.sleep(2)
             child.send_signal(signal.SIGINT)
             out, err = child.communicate()
             self.assertEqual(child.returncode, 130, err)
             self.assertNotIn(b"first token", err)
+            if b"interrupted" in err:  # on a busy machine, before the prompt
+                continue
             self.assertIn(b"answer 0 tokens", err)
             if json_flag:
                 self.assertIsNone(json.loads(out)["timings"]["ttft_ms"])
