@@ -101,7 +101,7 @@ Status check_flags(const BenchServeFlags& flags) {
 }
 
 // A server, and what to send it.
-struct Bench {
+struct ServingBench {
   EndpointUrl url;
   std::unique_ptr<HttpCalls> calls;
   ServedModel model;
@@ -115,7 +115,7 @@ BenchPrompts make_prompts(const ServedModel& model, int64_t shared_tokens, uint6
   return {model.text_ids, shared_tokens, seed};
 }
 
-Result<Bench> prepare(const BenchServeFlags& flags, Console& console) {
+Result<ServingBench> prepare(const BenchServeFlags& flags, Console& console) {
   const std::string mix =
       flags.prompt_tokens.value_or(flags.isolation ? kDefaultStreamPrompt : kDefaultMix);
   TRY(const LengthMix lengths, LengthMix::parse(mix, kMaxRequestTokens, "--prompt-tokens"));
@@ -133,12 +133,12 @@ Result<Bench> prepare(const BenchServeFlags& flags, Console& console) {
   BenchPrompts prompts = make_prompts(*model, flags.shared_prefix, seed);
   console.note(model->name + " at " + url.text() +
                (prompts.exact() ? ", prompts of token ids" : ", prompts of text"));
-  return Bench{.url = url,
-               .calls = std::move(calls),
-               .model = std::move(model).value(),
-               .prompts = std::move(prompts),
-               .lengths = lengths,
-               .seed = seed};
+  return ServingBench{.url = url,
+                      .calls = std::move(calls),
+                      .model = std::move(model).value(),
+                      .prompts = std::move(prompts),
+                      .lengths = lengths,
+                      .seed = seed};
 }
 
 void write_report(const std::string& text, const boost::json::object& object, bool json,
@@ -156,7 +156,7 @@ Result<ExitCode> outcome(bool interrupted, const std::optional<RequestFailure>& 
   return ExitCode::kOk;
 }
 
-LoadPlan load_plan(const BenchServeFlags& flags, const Bench& bench) {
+LoadPlan load_plan(const BenchServeFlags& flags, const ServingBench& bench) {
   LoadPlan plan{.model = bench.model.name,
                 .rate = {},
                 .concurrency = flags.concurrency > 0 ? flags.concurrency : kDefaultConcurrency,
@@ -173,7 +173,7 @@ LoadPlan load_plan(const BenchServeFlags& flags, const Bench& bench) {
 }
 
 // One short request alone.
-Result<bool> warm_up(Bench& bench) {
+Result<bool> warm_up(ServingBench& bench) {
   TRY(LengthMix shortest, LengthMix::parse("32", kMaxRequestTokens, "warm-up"));
   const LoadPlan plan{.model = bench.model.name,
                       .rate = {},
@@ -196,7 +196,7 @@ void note_progress(int64_t num_ended, const LoadPlan& plan, Console& console) {
   console.note(formatted("%lld requests ended", static_cast<long long>(num_ended)));
 }
 
-Result<ExitCode> bench_load(const BenchServeFlags& flags, Bench& bench, Console& console) {
+Result<ExitCode> bench_load(const BenchServeFlags& flags, ServingBench& bench, Console& console) {
   LoadSetup setup{.endpoint = bench.url.text(),
                   .model = bench.model.name,
                   .prompt_tokens = flags.prompt_tokens.value_or(kDefaultMix),
@@ -230,7 +230,8 @@ Result<ExitCode> bench_load(const BenchServeFlags& flags, Bench& bench, Console&
                  nothing ? result.records.front().failure : std::optional<RequestFailure>());
 }
 
-Result<ExitCode> bench_isolation(const BenchServeFlags& flags, Bench& bench, Console& console) {
+Result<ExitCode> bench_isolation(const BenchServeFlags& flags, ServingBench& bench,
+                                 Console& console) {
   const int64_t room = bench.model.context_tokens.value_or(8192) - bench.lengths.longest() - 1;
   const IsolationPlan plan{
       .model = bench.model.name,
@@ -264,7 +265,7 @@ Result<ExitCode> cmd_bench_serve(Arguments args, Console& console) {
   if (!go_on) return ExitCode::kOk;
   TRY_STATUS(check_flags(flags));
   if (flags.goodput) TRY_STATUS(parse_goodput_limits(*flags.goodput, "--goodput"));
-  TRY(Bench bench, prepare(flags, console));
+  TRY(ServingBench bench, prepare(flags, console));
   return flags.isolation ? bench_isolation(flags, bench, console)
                          : bench_load(flags, bench, console);
 }

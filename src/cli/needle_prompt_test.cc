@@ -32,7 +32,7 @@ class NeedlePromptTest : public testing::TestWithParam<const char*> {
   TinyTokenizer tiny_ = tiny_tokenizer(GetParam());
 };
 
-constexpr NeedlePromptShape kShape{.num_tokens = 20000, .num_needles = 10, .seed = 3};
+constexpr NeedlePromptShape kPromptShape{.num_tokens = 20000, .num_needles = 10, .seed = 3};
 
 TEST_P(NeedlePromptTest, HasExactlyTheLengthAskedFor) {
   for (const int64_t length : {6000, 20000}) {
@@ -45,7 +45,7 @@ TEST_P(NeedlePromptTest, HasExactlyTheLengthAskedFor) {
 }
 
 TEST_P(NeedlePromptTest, NumbersStandWhereItSays) {
-  const auto prompt = make(kShape);
+  const auto prompt = make(kPromptShape);
   ASSERT_TRUE(prompt.ok()) << prompt.error().message;
   for (const RecalledNeedle& needle : prompt->recalled_inside) {
     const std::string digits = text(needle.answer);
@@ -67,10 +67,10 @@ TEST_P(NeedlePromptTest, NumbersStandWhereItSays) {
 }
 
 TEST_P(NeedlePromptTest, DepthsAreSpreadAndRecallsAreFarFromTheirNeedles) {
-  const auto prompt = make(kShape);
+  const auto prompt = make(kPromptShape);
   ASSERT_TRUE(prompt.ok()) << prompt.error().message;
   const auto depth = [&](int64_t position) {
-    return static_cast<double>(position) / static_cast<double>(kShape.num_tokens);
+    return static_cast<double>(position) / static_cast<double>(kPromptShape.num_tokens);
   };
   for (size_t i = 0; i < 10; ++i) {
     const double part = (static_cast<double>(i) + 0.5) / 10;
@@ -83,9 +83,10 @@ TEST_P(NeedlePromptTest, DepthsAreSpreadAndRecallsAreFarFromTheirNeedles) {
 }
 
 TEST_P(NeedlePromptTest, TheSeedAloneChooses) {
-  const auto first = make(kShape);
-  const auto again = make(kShape);
-  const auto other = make({kShape.num_tokens, kShape.num_needles, kShape.seed + 1});
+  const auto first = make(kPromptShape);
+  const auto again = make(kPromptShape);
+  const auto other =
+      make({kPromptShape.num_tokens, kPromptShape.num_needles, kPromptShape.seed + 1});
   ASSERT_TRUE(first.ok() && again.ok() && other.ok());
   EXPECT_EQ(first->ids, again->ids);
   EXPECT_NE(first->ids, other->ids);

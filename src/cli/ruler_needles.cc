@@ -90,14 +90,14 @@ std::vector<std::string> essay_pieces(std::string_view essay, int64_t num_words,
 // Needles at places drawn from forty depths, as RULER has it.
 std::string planted_essay(const std::vector<std::string>& pieces,
                           const std::vector<std::string>& needles, RandomStream& random) {
-  constexpr size_t kNumDepths = 40;
-  std::vector<size_t> depths = distinct_below(random, needles.size(), kNumDepths);
+  constexpr size_t kRulerDepths = 40;
+  std::vector<size_t> depths = distinct_below(random, needles.size(), kRulerDepths);
   std::sort(depths.begin(), depths.end());
   std::string text;
   size_t num_planted = 0;
   for (size_t i = 0; i <= pieces.size(); ++i) {
     while (num_planted < needles.size() &&
-           depths[num_planted] * pieces.size() <= i * (kNumDepths - 1)) {
+           depths[num_planted] * pieces.size() <= i * (kRulerDepths - 1)) {
       text += needles[num_planted++] + " ";
     }
     if (i < pieces.size()) text += pieces[i];

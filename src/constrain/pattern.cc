@@ -55,9 +55,9 @@ std::optional<CharacterSet> class_escape(uint32_t letter, bool negated) {
   }
 }
 
-class Parser {
+class PatternParser {
  public:
-  explicit Parser(std::string_view pattern) : pattern_(pattern) {}
+  explicit PatternParser(std::string_view pattern) : pattern_(pattern) {}
   Result<NodePtr> parse();
 
  private:
@@ -102,20 +102,20 @@ NodePtr set_node(CharacterSet set) {
   return node;
 }
 
-uint32_t Parser::take_character() {
+uint32_t PatternParser::take_character() {
   const Utf8Unit unit = first_utf8_unit(pattern_.substr(pos_));
   const uint32_t code = code_point_of(pattern_.substr(pos_, unit.num_bytes));
   pos_ += unit.num_bytes;
   return code;
 }
 
-Result<NodePtr> Parser::parse() {
+Result<NodePtr> PatternParser::parse() {
   TRY(NodePtr whole, choice(0));
   if (!at_end()) return broken("no ')' without '('");
   return whole;
 }
 
-Result<NodePtr> Parser::choice(int depth) {
+Result<NodePtr> PatternParser::choice(int depth) {
   if (depth > kMaxPatternDepth) return refuse("a group this deep");
   auto node = std::make_unique<Node>();
   node->kind = Node::Kind::kChoice;
@@ -126,7 +126,7 @@ Result<NodePtr> Parser::choice(int depth) {
   return node;
 }
 
-Result<NodePtr> Parser::sequence(int depth) {
+Result<NodePtr> PatternParser::sequence(int depth) {
   auto node = std::make_unique<Node>();
   if (depth == 0 && take("^")) node->from_start = true;
   while (!ends_alternative()) {
@@ -143,7 +143,7 @@ Result<NodePtr> Parser::sequence(int depth) {
   return node;
 }
 
-Result<NodePtr> Parser::atom(int depth) {
+Result<NodePtr> PatternParser::atom(int depth) {
   if (next_is("^") || next_is("$")) return refuse("'^' or '$' inside");
   if (next_is("*") || next_is("+") || next_is("?")) return broken("something to repeat");
   if (take("(")) return group(depth);
@@ -160,7 +160,7 @@ Result<NodePtr> Parser::atom(int depth) {
   return set_node({{code, code}});
 }
 
-Result<NodePtr> Parser::group(int depth) {
+Result<NodePtr> PatternParser::group(int depth) {
   if (take("?")) {
     if (!take(":")) return refuse("a group that starts with '(?'");
   }
@@ -169,7 +169,7 @@ Result<NodePtr> Parser::group(int depth) {
   return inside;
 }
 
-Result<uint32_t> Parser::hex(size_t num_digits) {
+Result<uint32_t> PatternParser::hex(size_t num_digits) {
   uint32_t value = 0;
   for (size_t i = 0; i < num_digits; ++i, ++pos_) {
     const char byte = at_end() ? '\0' : pattern_[pos_];
@@ -181,7 +181,7 @@ Result<uint32_t> Parser::hex(size_t num_digits) {
   return value;
 }
 
-Result<CharacterSet> Parser::escape(bool in_bracket, bool negated) {
+Result<CharacterSet> PatternParser::escape(bool in_bracket, bool negated) {
   if (at_end()) return broken("a character after '\\'");
   const size_t begin = pos_;
   const uint32_t letter = take_character();
@@ -224,13 +224,13 @@ Result<CharacterSet> Parser::escape(bool in_bracket, bool negated) {
   return CharacterSet{{code, code}};
 }
 
-Result<CharacterSet> Parser::bracket_item(bool negated) {
+Result<CharacterSet> PatternParser::bracket_item(bool negated) {
   if (take("\\")) return escape(true, negated);
   const uint32_t code = take_character();
   return CharacterSet{{code, code}};
 }
 
-Result<CharacterSet> Parser::bracket() {
+Result<CharacterSet> PatternParser::bracket() {
   const bool negated = take("^");
   std::vector<CodePointRange> ranges;
   while (!take("]")) {
@@ -252,7 +252,7 @@ Result<CharacterSet> Parser::bracket() {
   return negated ? complement(set) : set;
 }
 
-Result<int32_t> Parser::repeat_count() {
+Result<int32_t> PatternParser::repeat_count() {
   if (at_end() || pattern_[pos_] < '0' || pattern_[pos_] > '9') return broken("a number");
   int32_t count = 0;
   for (; !at_end() && pattern_[pos_] >= '0' && pattern_[pos_] <= '9'; ++pos_) {
@@ -262,7 +262,7 @@ Result<int32_t> Parser::repeat_count() {
   return count;
 }
 
-Result<NodePtr> Parser::quantified(NodePtr node) {
+Result<NodePtr> PatternParser::quantified(NodePtr node) {
   int32_t min = 0, max = kEndless;
   if (take("*")) {
   } else if (take("+")) {
@@ -360,7 +360,7 @@ Result<StateId> pattern_states(GrammarBuilder& builder, JsonRules& rules, std::s
   if (valid_utf8_prefix(pattern) != pattern.size()) {
     return fail(ErrorCode::kInvalidArgument, "pattern: expected UTF-8");
   }
-  TRY(const NodePtr whole, Parser(pattern).parse());
+  TRY(const NodePtr whole, PatternParser(pattern).parse());
   return Builder(builder, rules).whole(*whole, next);
 }
 

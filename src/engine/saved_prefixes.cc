@@ -29,7 +29,7 @@ std::string name_of(const std::optional<SparseProfile>& profile) {
   return {reinterpret_cast<const char*>(&hash), sizeof(hash)};
 }
 
-Error cancelled() { return fail(ErrorCode::kInterrupted, "saved prefixes: cancelled"); }
+Error saving_cancelled() { return fail(ErrorCode::kInterrupted, "saved prefixes: cancelled"); }
 
 }  // namespace
 
@@ -259,7 +259,7 @@ void SavedPrefixes::cancel_save(RequestId id) {
 
 void SavedPrefixes::start_save() {
   const std::shared_ptr<Save> save = saves_.front();
-  if (save->cancelled) return end_save(cancelled());
+  if (save->cancelled) return end_save(saving_cancelled());
   on_disk(
       [this, save]() -> Status {
         TRY(save->file, folder_.save(save->prefix.name, save->header));
@@ -271,7 +271,7 @@ void SavedPrefixes::start_save() {
 void SavedPrefixes::write_more(const Status& status) {
   const std::shared_ptr<Save> save = saves_.front();
   if (!status.ok()) return end_save(status.error());
-  if (save->cancelled) return end_save(cancelled());
+  if (save->cancelled) return end_save(saving_cancelled());
   if (save->next_page == save->header.num_pages()) {
     return on_disk([save] { return save->file->finish(); },
                    [this](const Status& finished) { tell_saved(finished); });
