@@ -236,12 +236,9 @@ TEST(Template, WhateverATemplateDoesItsDefaultBudgetEndsIt) {
                        found.find("parts") != std::string::npos;
     EXPECT_TRUE(named) << found;
   }
-<<<<<<< HEAD
   // A search is linear, so this one may be done.
   const auto searched = run(a_and_b + "{{ b in a }} {{ a.count(b) }} {{ a.find(b) }}", {});
   EXPECT_EQ(searched.text, "False 0 -1") << searched.error;
-=======
->>>>>>> fix3
 }
 
 TEST(Template, BudgetsGrowWithTheData) {
