@@ -1,8 +1,9 @@
 # winnow_library(NAME DEPS folder... LIBS target...): the folder's *.cc as one static library, and its
 # *_test.cc as one test program NAME_test that CTest knows test by test. TEST_LIBS are for the tests alone;
-# TEST_THREADS is how many each of them keeps busy, so that CTest does not run more of them than there are cores.
+# TEST_THREADS is how many each of them keeps busy, so that CTest does not run more of them than there are cores;
+# TEST_ARITHMETIC says that the tests themselves compute a lot.
 function(winnow_library name)
-  cmake_parse_arguments(ARG "" "TEST_THREADS" "DEPS;LIBS;TEST_LIBS;EXTRA_SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "TEST_ARITHMETIC" "TEST_THREADS" "DEPS;LIBS;TEST_LIBS;EXTRA_SOURCES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cc)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
@@ -18,6 +19,9 @@ function(winnow_library name)
   endif()
   if(WINNOW_TESTS AND tests)
     winnow_test(${name}_test SOURCES ${tests} DEPS ${name} LIBS ${ARG_TEST_LIBS} THREADS ${ARG_TEST_THREADS})
+    if(NOT ARG_TEST_ARITHMETIC)
+      target_compile_options(${name}_test PRIVATE -O0)
+    endif()
   endif()
 endfunction()
 
