@@ -55,8 +55,8 @@ struct GenerateOptions {
   std::function<void(std::span<const float>)> on_logits = {};
   // Called with every new token (end tokens excluded); false stops the answer (kStopped).
   std::function<bool(TokenId)> on_token = {};
-  const std::atomic<bool>* cancel = nullptr;  // looked at after every chunk and token, and
-  // among the logits of a chunk
+  // Looked at after every chunk and token, and among the logits of a chunk.
+  const std::atomic<bool>* cancel = nullptr;
 };
 
 struct Generation {

@@ -13,9 +13,8 @@ namespace winnow {
 
 // Invariants of a running request, between steps:
 //   1. It holds the pages of its prompt and of all tokens but the newest.
-//   2. Its full computed pages are filed, and `chain` names them. `open` names the page behind
-//   them,
-//      if it is filed with the prompt's tokens.
+//   2. Its full computed pages are filed, and `chain` names them.
+//   3. `open` names the page behind those, if it is filed with the prompt's tokens.
 struct RequestEntry {
   ScheduledSequence seq;
   int64_t max_new_tokens = 0;

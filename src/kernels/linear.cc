@@ -17,10 +17,10 @@ int64_t LinearScratch::capacity_bytes() const {
 
 namespace {
 
-// Outputs of a task of a gated pair, each: half of what a task takes otherwise.
-int64_t gated_outputs(const LinearKernels& kernels) {
+// Panels that a prompt's task takes of each output, where it works on so many at once.
+int64_t prompt_panels(const LinearKernels& kernels, int64_t outputs_at_once) {
   const int64_t panels = kernels.prompt_outputs / kernels.panel_outputs;
-  return std::max<int64_t>(1, panels / 2) * kernels.panel_outputs;
+  return std::max<int64_t>(1, panels / outputs_at_once);
 }
 
 int64_t quantized_bytes(int64_t elements) {
@@ -44,8 +44,8 @@ int64_t LinearScratch::bytes_for(const KernelTable& table, int64_t num_rows,
   const int64_t tiles =
       packs ? tile_numbers(num_rows, cols) * static_cast<int64_t>(sizeof(uint16_t)) : 0;
   const int64_t num_quantized = packs ? num_generate_rows : std::max(num_rows, num_generate_rows);
-  const int64_t products =
-      2 * num_rows * gated_outputs(kernels) * static_cast<int64_t>(sizeof(float));
+  const int64_t gated_outputs = prompt_panels(kernels, 2) * kernels.panel_outputs;
+  const int64_t products = 2 * num_rows * gated_outputs * static_cast<int64_t>(sizeof(float));
   return tiles + quantized_bytes(num_quantized * cols) +
          num_threads * (kernels.scratch_bytes + products);
 }
@@ -109,10 +109,7 @@ class LinearRun {
   }
 
   int64_t panels_per_task(const LinearOutput& output) const {
-    if (phase_ == Phase::kPrompt) {
-      const int64_t panels = kernels_.prompt_outputs / kernels_.panel_outputs;
-      return std::max<int64_t>(1, panels / outputs_at_once_);
-    }
+    if (phase_ == Phase::kPrompt) return prompt_panels(kernels_, outputs_at_once_);
     const int64_t rows = kGenerateTaskBytes / std::max<int64_t>(1, output.weight.row_bytes());
     return std::max<int64_t>(1, rows / kernels_.panel_outputs);
   }
