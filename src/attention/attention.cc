@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "attention/block_visits.h"
 #include "attention/piece_states.h"
 #include "base/check.h"
 #include "kernels/attention_kernels.h"
@@ -51,11 +52,12 @@ int32_t first_visible(const AttentionShape& shape, int32_t position) {
 // Visits the pages that hold tokens [begin, end), whole and in ascending order.
 void visit_pages(const KernelTable& kernels, const KvLayerView& kv, std::span<const PageId> pages,
                  int kv_head, const AttentionTile& tile, int32_t begin, int32_t end) {
+  BlockVisits visits(*kernels.attention, tile);
   for (int32_t page_idx = begin / kPageTokens; page_idx * kPageTokens < end; ++page_idx) {
     const std::byte* page = kv.page(pages[static_cast<size_t>(page_idx)]);
-    kernels.attention->visit(tile, {.k = page + kv.layout.k_offset(kv_head),
-                                    .v = page + kv.layout.v_offset(kv_head),
-                                    .position = page_idx * kPageTokens});
+    visits.add({.k = page + kv.layout.k_offset(kv_head),
+                .v = page + kv.layout.v_offset(kv_head),
+                .position = page_idx * kPageTokens});
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "attention/block_visits.h"
+
 namespace winnow {
 
 DenseProbe::DenseProbe(const AttentionKernels& kernels, const HeadPages& pages,
@@ -26,8 +28,11 @@ void DenseProbe::run() {
   dense.out = dense_out_.data();
   kernels_.begin(dense);
   const int32_t end = tile_.first_position + tile_.queries;
-  for (int32_t page_idx = 0; page_idx * kPageTokens < end; ++page_idx) {
-    kernels_.visit(dense, pages_.block(page_idx));
+  {
+    BlockVisits visits(kernels_, dense);
+    for (int32_t page_idx = 0; page_idx * kPageTokens < end; ++page_idx) {
+      visits.add(pages_.block(page_idx));
+    }
   }
   dense_mass_ = masses(dense);
   kernels_.finish(dense);

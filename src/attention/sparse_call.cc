@@ -30,11 +30,16 @@ ScoreTile score_tile(const SparseCall& call, int32_t begin, int32_t end, int hea
 
 void visit_tokens(const SparseCall& call, const HeadPages& pages, const AttentionTile& tile,
                   int32_t begin, int32_t end) {
+  BlockVisits visits(*call.kernels.attention, tile);
   for (int32_t page_idx = begin / kPageTokens; page_idx * kPageTokens < end; ++page_idx) {
     AttentionBlock block = pages.block(page_idx);
     block.begin_token = std::max(0, begin - block.position);
-    call.kernels.attention->visit(tile, block);
+    visits.add(block);
   }
+}
+
+void add_tokens(const HeadPages& pages, int32_t begin, int32_t end, StepVisits& visits) {
+  for (int32_t token = begin; token < end; token += kStepTokens) visits.add(pages.step(token));
 }
 
 void count_pairs(const SparseCall& call, int64_t all_pairs, int64_t candidate_pairs,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "attention/block_visits.h"
 #include "attention/dense_probe.h"
 #include "attention/sparse_attention.h"
 #include "attention/sparse_tile.h"
@@ -46,34 +47,8 @@ ScoreTile score_tile(const SparseCall& call, int32_t begin, int32_t end, int hea
 void visit_tokens(const SparseCall& call, const HeadPages& pages, const AttentionTile& tile,
                   int32_t begin, int32_t end);
 
-// Whole blocks that every row sees, in visits of as many steps as there can be.
-class StepVisits {
- public:
-  StepVisits(const SparseCall& call, const HeadPages& pages, const AttentionTile& tile)
-      : call_(call), pages_(pages), tile_(tile) {}
-  ~StepVisits() { flush(); }
-  StepVisits(const StepVisits&) = delete;
-  StepVisits& operator=(const StepVisits&) = delete;
-
-  void add(int32_t begin, int32_t end) {
-    for (int32_t token = begin; token < end; token += kStepTokens) {
-      steps_[num_steps_++] = pages_.step(token);
-      if (num_steps_ == kMaxSteps) flush();
-    }
-  }
-
- private:
-  void flush() {
-    if (num_steps_ > 0) call_.kernels.attention->visit_steps(tile_, steps_, num_steps_);
-    num_steps_ = 0;
-  }
-
-  const SparseCall& call_;
-  const HeadPages& pages_;
-  const AttentionTile& tile_;
-  AttentionStep steps_[kMaxSteps];
-  int32_t num_steps_ = 0;
-};
+// Adds tokens [begin, end), which every row sees, to `visits`. Requires multiples of kStepTokens.
+void add_tokens(const HeadPages& pages, int32_t begin, int32_t end, StepVisits& visits);
 
 // Counts rows that see all_pairs keys, of which candidate_pairs had a score and kept_pairs of those
 // were kept, by the `winnow` rule.

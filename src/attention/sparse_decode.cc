@@ -96,7 +96,10 @@ AttentionState DecodeHead::choose(const SparseScratch& scratch) {
   const BlockKernels& blocks = *call_.kernels.blocks;
   const AttentionTile attended = tile(scratch);
   call_.kernels.attention->begin(attended);
-  StepVisits(call_, pages_, attended).add(0, first_block_ * block_tokens());
+  {
+    StepVisits visits(*call_.kernels.attention, attended);
+    add_tokens(pages_, 0, first_block_ * block_tokens(), visits);
+  }
   visit_tokens(call_, pages_, attended, end_block_ * block_tokens(), call_.end());
   const AttentionState state = call_.kernels.attention->state(attended);
   split_ = {memory_->kept, memory_->left_out};
@@ -119,9 +122,10 @@ AttentionState DecodeHead::attend(int32_t piece_idx, const SparseScratch& scratc
   call_.kernels.attention->begin(attended);
   const int32_t end = std::min(split_.num_kept, (piece_idx + 1) * piece_blocks());
   {
-    StepVisits visits(call_, pages_, attended);
+    StepVisits visits(*call_.kernels.attention, attended);
     for (int32_t i = piece_idx * piece_blocks(); i < end; ++i) {
-      visits.add(split_.kept[i] * block_tokens(), (split_.kept[i] + 1) * block_tokens());
+      add_tokens(pages_, split_.kept[i] * block_tokens(), (split_.kept[i] + 1) * block_tokens(),
+                 visits);
     }
   }
   return call_.kernels.attention->state(attended);

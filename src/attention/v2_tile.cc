@@ -114,7 +114,10 @@ void V2Tile::run(AttentionStats& stats) {
 
   const AttentionTile tile = attention_tile(call_, rows_, scratch_.attention);
   attention.begin(tile);
-  for (int32_t i = 0; i < split.num_kept; ++i) attention.visit(tile, pages_.block(split.kept[i]));
+  {
+    BlockVisits visits(attention, tile);
+    for (int32_t i = 0; i < split.num_kept; ++i) visits.add(pages_.block(split.kept[i]));
+  }
   visit_tokens(call_, pages_, tile, num_pages_ * kPageTokens, rows_.end);
   timer.add_to(stats.attend_s);
   std::optional<DenseProbe> probe = wanted_probe(call_, rows_, pages_, tile);

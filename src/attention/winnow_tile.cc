@@ -50,7 +50,10 @@ class WinnowTile {
 // every share's denominator.
 void WinnowTile::visit_forced() {
   call_.kernels.attention->begin(tile_);
-  StepVisits(call_, pages_, tile_).add(0, sink_end_);
+  {
+    StepVisits visits(*call_.kernels.attention, tile_);
+    add_tokens(pages_, 0, sink_end_, visits);
+  }
   visit_tokens(call_, pages_, tile_, window_begin_, rows_.end);
 }
 
@@ -76,9 +79,10 @@ BlockSplit WinnowTile::split() const {
 }
 
 void WinnowTile::visit_kept(const BlockSplit& split) {
-  StepVisits visits(call_, pages_, tile_);
+  StepVisits visits(*call_.kernels.attention, tile_);
   for (int32_t i = 0; i < split.num_kept; ++i) {
-    visits.add(split.kept[i] * block_tokens(), (split.kept[i] + 1) * block_tokens());
+    add_tokens(pages_, split.kept[i] * block_tokens(), (split.kept[i] + 1) * block_tokens(),
+               visits);
   }
 }
 

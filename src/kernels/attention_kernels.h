@@ -27,8 +27,7 @@ struct AttentionTile {
       nullptr;  // scratch_bytes(rows, head_dim), 64-byte aligned; the tile's state lives here
 };
 
-// A run of tokens of one page that a tile visits; the running maximum of a row moves once per
-// visit.
+// A run of tokens of one page that a tile visits.
 struct AttentionBlock {
   const std::byte* k = nullptr;  // the KV head's K of the page (kv_layout.h), 64-byte aligned
   const std::byte* v = nullptr;
@@ -39,7 +38,7 @@ struct AttentionBlock {
 
 // Tokens per step of visit_steps.
 inline constexpr int kStepTokens = 32;
-// Steps of one visit at most: the tokens of a page.
+// Steps that are worked on together: the tokens of a page.
 inline constexpr int kMaxSteps = kPageTokens / kStepTokens;
 
 // kStepTokens tokens of one page from `token` on, a multiple of kStepTokens.
@@ -74,10 +73,12 @@ struct AttentionKernels {
   int64_t (*scratch_bytes)(int32_t rows, int32_t head_dim);
   // Packs q and clears the state.
   void (*begin)(const AttentionTile& tile);
-  // Adds a block to every row that sees any of it. Tokens a row does not see contribute exactly
-  // nothing to it, whatever the page holds there.
-  void (*visit)(const AttentionTile& tile, const AttentionBlock& block);
-  // The same for 1 to kMaxSteps steps that every row of the tile sees whole, from any pages.
+  // Adds blocks, in their order, to every row that sees any of them. Tokens a row does not see
+  // contribute exactly nothing to it, whatever the page holds there. How blocks are shared out
+  // among visits leaves no trace.
+  void (*visit)(const AttentionTile& tile, const AttentionBlock* blocks, int32_t num_blocks);
+  // The same for steps that every row of the tile sees whole, from any pages. Visits of kMaxSteps
+  // each, and one of the rest.
   void (*visit_steps)(const AttentionTile& tile, const AttentionStep* steps, int32_t num_steps);
   // Within the tile's scratch; may be changed between visits.
   AttentionState (*state)(const AttentionTile& tile);

@@ -192,12 +192,12 @@ inline __m512i emulated_srli_epi16(__m512i a, unsigned count) {
   return each_lane<uint16_t>(
       a, [=](uint16_t x) { return static_cast<uint16_t>(count > 15 ? 0 : x >> count); });
 }
-// The highest bit of each lane.
-inline __mmask32 emulated_movepi16_mask(__m512i a) {
-  const auto x = lanes<uint16_t>(a);
+// Lanes with any bit of b set in a.
+inline __mmask16 emulated_test_epi32_mask(__m512i a, __m512i b) {
+  const auto x = lanes<uint32_t>(a), y = lanes<uint32_t>(b);
   uint32_t mask = 0;
-  for (int i = 0; i < 32; ++i) mask |= static_cast<uint32_t>(x.at[i] >> 15) << i;
-  return mask;
+  for (int i = 0; i < 16; ++i) mask |= static_cast<uint32_t>((x.at[i] & y.at[i]) != 0) << i;
+  return static_cast<__mmask16>(mask);
 }
 // Signed numbers to unsigned ones half as wide, held at their ends: four of a, four of b, and so
 // on.

@@ -41,40 +41,14 @@ struct Attention {
     }
   }
 
-  static void visit(const AttentionTile& tile, const AttentionBlock& block) {
-    const TileState state = state_of(tile);
-    const TokenRange seen = seen_by_any(tile, block, 0, state.rows - 1);
-    if (seen.empty()) return;
-    compute_logits(tile, block, state, seen.in_steps());
-    const Strips strips = strips_of(state);
-    for (int32_t strip = 0; strip < strips.count; ++strip) {
-      const TokenRange tokens = seen_by_strip(tile, block, strips, strip);
-      if (tokens.empty()) continue;
-      for (int32_t i = 0; i < strips.size(strip); ++i) {
-        const int32_t row = strips.begin(strip) + i;
-        soften(tile, state, row, seen_by(tile, block, row), tokens.in_steps());
-      }
-    }
-    add_values(tile, block, state, seen.in_steps());
+  static void visit(const AttentionTile& tile, const AttentionBlock* blocks, int32_t num_blocks) {
+    for (int32_t i = 0; i < num_blocks; ++i) visit_block(tile, blocks[i]);
   }
 
   static void visit_steps(const AttentionTile& tile, const AttentionStep* steps,
                           int32_t num_steps) {
-    const TileState state = state_of(tile);
-    const Strips strips = strips_of(state);
-    for (int32_t i = 0; i < num_steps; ++i) {
-      const auto* k = reinterpret_cast<const uint16_t*>(steps[i].k);
-      const Operand operand = Products::prepare_k(tile, k, steps[i].token, state.operand);
-      for (int32_t strip = 0; strip < strips.count; ++strip) {
-        Products::logits(
-            tile, state.q, strip, strips.size(strip), operand,
-            state.weights + int64_t{strips.begin(strip)} * kPageTokens + i * kStepTokens);
-      }
-    }
-    const TokenRange all{0, num_steps * kStepTokens};
-    for (int32_t row = 0; row < state.rows; ++row) soften(tile, state, row, all, all);
-    for (int32_t i = 0; i < num_steps; ++i) {
-      add_step(tile, steps[i], state, i * kStepTokens, i == 0 ? state.shrink : state.ones);
+    for (int32_t i = 0; i < num_steps; i += kMaxSteps) {
+      visit_some_steps(tile, steps + i, smaller(kMaxSteps, num_steps - i));
     }
   }
 
@@ -98,6 +72,43 @@ struct Attention {
   }
 
  private:
+  static void visit_block(const AttentionTile& tile, const AttentionBlock& block) {
+    const TileState state = state_of(tile);
+    const TokenRange seen = seen_by_any(tile, block, 0, state.rows - 1);
+    if (seen.empty()) return;
+    compute_logits(tile, block, state, seen.in_steps());
+    const Strips strips = strips_of(state);
+    for (int32_t strip = 0; strip < strips.count; ++strip) {
+      const TokenRange tokens = seen_by_strip(tile, block, strips, strip);
+      if (tokens.empty()) continue;
+      for (int32_t i = 0; i < strips.size(strip); ++i) {
+        const int32_t row = strips.begin(strip) + i;
+        soften(tile, state, row, seen_by(tile, block, row), tokens.in_steps());
+      }
+    }
+    add_values(tile, block, state, seen.in_steps());
+  }
+
+  static void visit_some_steps(const AttentionTile& tile, const AttentionStep* steps,
+                               int32_t num_steps) {
+    const TileState state = state_of(tile);
+    const Strips strips = strips_of(state);
+    for (int32_t i = 0; i < num_steps; ++i) {
+      const auto* k = reinterpret_cast<const uint16_t*>(steps[i].k);
+      const Operand operand = Products::prepare_k(tile, k, steps[i].token, state.operand);
+      for (int32_t strip = 0; strip < strips.count; ++strip) {
+        Products::logits(
+            tile, state.q, strip, strips.size(strip), operand,
+            state.weights + int64_t{strips.begin(strip)} * kPageTokens + i * kStepTokens);
+      }
+    }
+    const TokenRange all{0, num_steps * kStepTokens};
+    for (int32_t row = 0; row < state.rows; ++row) soften(tile, state, row, all, all);
+    for (int32_t i = 0; i < num_steps; ++i) {
+      add_step(tile, steps[i], state, i * kStepTokens, i == 0 ? state.shrink : state.ones);
+    }
+  }
+
   static TokenRange seen_by_strip(const AttentionTile& tile, const AttentionBlock& block,
                                   const Strips& strips, int32_t strip) {
     const int32_t first = strips.begin(strip);

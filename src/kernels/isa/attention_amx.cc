@@ -1,65 +1,16 @@
 // Attention with bf16 products on AMX tiles, K and V straight from the page. An f16 cache takes the
 // f32 products of AVX-512.
 //
-// Rows lie in strips of 16. A visit takes one strip or two at a time: logits, weights, V. The
-// weights of a step stand behind the products of the next step, so that the vector units make them
-// while the tiles multiply.
+// Rows lie in strips of 16. Two strips, or a single one, go through all blocks of a visit before
+// the next: their queries, logits, weights and sums stay in the first-level cache. For 128 tokens
+// they take their logits, weights and V in turn; the weights of one block of logits are made
+// between the products of the next.
 #include "kernels/generic/attention.inl.h"
 #include "kernels/generic/attention_store.inl.h"
-#include "kernels/isa/attention_tiles.h"
-#include "kernels/isa/attention_weights.h"
-#include "kernels/isa/bf16_avx512.h"
+#include "kernels/isa/attention_weigher.h"
 
 namespace winnow {
 namespace {
-
-// A new reference stands above the largest logit by so much, so that it seldom moves again: the
-// accumulator is scaled only where a later logit comes out at twice the reference's weight.
-constexpr float kHeadroom = 7;
-// Logits of one strip and step, and their weights.
-constexpr int kStepLogits = kStripRows * kStepTokens;
-constexpr int kStripLogits = kMaxSteps * kStepLogits;
-
-// The tile's scratch. Rows come in whole strips.
-struct StripState {
-  StripState(std::byte* scratch, int32_t num_rows, int32_t dims)
-      : rows(num_rows), strips(divide_up(num_rows, kStripRows)), head_dim(dims) {
-    const int64_t room = int64_t{strips} * kStripRows;
-    ScratchArrays arrays(scratch);
-    const auto take = [&](int64_t floats) { return arrays.take(floats); };
-    max = take(room);
-    sum = take(room);
-    acc = take(room * dims);
-    q = reinterpret_cast<uint16_t*>(take(room * dims / 2));
-    logits = take(2 * kStripLogits);
-    weights = reinterpret_cast<uint16_t*>(take(kStripLogits));
-    masked_v = reinterpret_cast<uint16_t*>(take(kVGroupUnits));
-    bytes = arrays.bytes();
-  }
-
-  int32_t strip_rows(int32_t strip) const { return smaller(kStripRows, rows - strip * kStripRows); }
-
-  int32_t rows;
-  int32_t strips;
-  int32_t head_dim;
-  float* max;          // [rows]: the references of the weights, whole numbers
-  float* sum;          // [rows]
-  float* acc;          // [rows][head_dim]
-  uint16_t* q;         // [strip][head_dim / 32][16 rows][32 dims], and what is left of head_dim
-  float* logits;       // [2 strips][step][2 tiles][16 rows][16 tokens]
-  uint16_t* weights;   // [2 strips][step][16 rows][32 tokens] bf16
-  uint16_t* masked_v;  // V of a group of dims as one row may see it
-  int64_t bytes;
-};
-
-// One or two strips and the steps of which their rows see any.
-struct Unit {
-  int32_t first_strip;
-  const AttentionStep* steps;
-  int32_t num_steps;
-  const AttentionBlock* block;  // whose steps they are, where some row does not see all of them
-  int32_t first_token;          // of the steps, in the block's page
-};
 
 class TileAttention {
  public:
@@ -68,8 +19,10 @@ class TileAttention {
 
   void begin() {
     const int32_t dims = tile_.head_dim;
-    // The logits come out in units of log2, or as the argument of the cap's tanh.
-    const float scale = tile_.soft_cap > 0 ? tile_.scale / tile_.soft_cap : tile_.scale * kLog2E;
+    // The logits come out in units of log2 / kLogitUnit, or as the argument of the cap's tanh.
+    const float scale =
+        tile_.soft_cap > 0 ? tile_.scale / tile_.soft_cap : tile_.scale * kLog2E * kLogitUnit;
+    clear_spare_rows();
     for (int32_t row = 0; row < state_.rows; ++row) {
       const float* q = tile_.q + row_offset(tile_, row);
       uint16_t* strip = state_.q + int64_t{row / kStripRows} * kStripRows * dims;
@@ -81,12 +34,12 @@ class TileAttention {
       state_.max[row] = kNoLogit;
       state_.sum[row] = 0;
     }
-    for (int64_t i = 0; i < int64_t{state_.rows} * dims; i += 16) {
-      _mm512_store_ps(state_.acc + i, _mm512_setzero_ps());
-    }
+    clear(state_.lane_sums, int64_t{state_.rows} * StripState::kSumLanes);
+    clear(state_.acc, int64_t{state_.rows} * dims);
   }
 
   void finish() const {
+    add_lane_sums();
     for (int32_t row = 0; row < state_.rows; ++row) {
       const __m512 inverse = _mm512_set1_ps(1 / state_.sum[row]);
       const float* acc = state_.acc + int64_t{row} * tile_.head_dim;
@@ -100,9 +53,65 @@ class TileAttention {
     }
   }
 
-  AttentionState state() const { return {state_.max, state_.sum, state_.acc}; }
+  AttentionState state() const {
+    add_lane_sums();
+    return {state_.max, state_.sum, state_.acc};
+  }
 
-  void visit(const AttentionStep* steps, int32_t num_steps, const AttentionBlock* block) {
+  void visit(const AttentionBlock* blocks, int32_t num_blocks) {
+    for_each_unit([&](int32_t first_strip, int32_t num_strips) {
+      for (int32_t i = 0; i < num_blocks; ++i) {
+        AttentionStep steps[kMaxSteps];
+        for (int32_t step = 0; step < kMaxSteps; ++step) {
+          steps[step] = {blocks[i].k, blocks[i].v, step * kStepTokens};
+        }
+        const StripSteps unit = seen_steps(first_strip, num_strips, steps, blocks[i]);
+        if (unit.num_steps > 0) num_strips == 2 ? run<2>(unit) : run<1>(unit);
+      }
+    });
+  }
+
+  void visit_steps(const AttentionStep* steps, int32_t num_steps) {
+    for_each_unit([&](int32_t first_strip, int32_t num_strips) {
+      for (int32_t i = 0; i < num_steps; i += kMaxSteps) {
+        const int32_t count = smaller(kMaxSteps, num_steps - i);
+        const StripSteps unit{first_strip, steps + i, count, nullptr, 0};
+        num_strips == 2 ? run<2>(unit) : run<1>(unit);
+      }
+    });
+  }
+
+ private:
+  static constexpr float kLog2E = 1.4426950408889634F;
+
+  static void clear(float* numbers, int64_t count) {
+    for (int64_t i = 0; i < count; i += 16) _mm512_store_ps(numbers + i, _mm512_setzero_ps());
+  }
+
+  // Rows that fill up the last strip: weights are made of them too, and must not look unfit.
+  void clear_spare_rows() {
+    const int32_t spare = state_.strips * kStripRows - state_.rows;
+    if (spare == 0) return;
+    for (int32_t i = 0; i < spare; ++i) state_.max[state_.rows + i] = 0;
+    const int64_t strip = int64_t{kStripRows} * state_.head_dim;
+    clear(reinterpret_cast<float*>(state_.q + (state_.strips - 1) * strip), strip / 2);
+    // Tiles with fewer rows leave them as they are.
+    if (state_.strips == 1) clear(state_.logits, 2 * kBlockLogits);
+  }
+
+  void add_lane_sums() const {
+    for (int32_t row = 0; row < state_.rows; ++row) {
+      float* lanes = state_.lane_sums + int64_t{row} * StripState::kSumLanes;
+      state_.sum[row] += _mm512_reduce_add_ps(_mm512_load_ps(lanes));
+      clear(lanes, StripState::kSumLanes);
+    }
+  }
+
+  bool half_depth() const { return state_.head_dim % 32 != 0; }
+
+  // visit_unit(first_strip, num_strips) with the tiles configured, which takes 200 cycles.
+  template <class VisitUnit>
+  void for_each_unit(VisitUnit visit_unit) {
     TileConfig config = half_depth() ? kHalfDepthTiles : kFullTiles;
     if (state_.strips == 1) {
       const auto rows = static_cast<uint8_t>(state_.rows);
@@ -112,83 +121,48 @@ class TileAttention {
     tile_configure(config);
     for (int32_t strip = 0; strip < state_.strips;) {
       const int32_t num_strips = half_depth() ? 1 : smaller(2, state_.strips - strip);
-      Unit unit{strip, steps, num_steps, nullptr, 0};
-      if (block != nullptr) narrow(unit, num_strips, *block);
-      if (unit.num_steps > 0) num_strips == 2 ? run<2>(unit) : run<1>(unit);
+      visit_unit(strip, num_strips);
       strip += num_strips;
     }
     tile_release();
   }
 
- private:
-  static constexpr float kLog2E = 1.4426950408889634F;
-
-  bool half_depth() const { return state_.head_dim % 32 != 0; }
-
-  void narrow(Unit& unit, int32_t num_strips, const AttentionBlock& block) const {
-    const int32_t first = unit.first_strip * kStripRows;
+  // The steps of a page, kMaxSteps, as the rows of the strips see them.
+  StripSteps seen_steps(int32_t first_strip, int32_t num_strips, const AttentionStep* steps,
+                        const AttentionBlock& block) const {
+    const int32_t first = first_strip * kStripRows;
     const int32_t last = smaller(state_.rows, first + num_strips * kStripRows) - 1;
     const TokenRange seen = seen_by_any(tile_, block, first, last);
-    unit.num_steps = 0;
-    if (seen.empty()) return;
+    if (seen.empty()) return {first_strip, steps, 0, nullptr, 0};
     const TokenRange tokens = seen.in_steps();
-    unit.steps += tokens.begin / kStepTokens;
-    unit.num_steps = (tokens.end - tokens.begin) / kStepTokens;
-    unit.first_token = tokens.begin;
     const bool all_see_all = seen_by(tile_, block, first).contains(tokens) &&
                              seen_by(tile_, block, last).contains(tokens);
-    if (!all_see_all) unit.block = &block;
+    return {first_strip, steps + tokens.begin / kStepTokens,
+            (tokens.end - tokens.begin) / kStepTokens, all_see_all ? nullptr : &block,
+            tokens.begin};
   }
 
   template <int kStrips>
-  void run(const Unit& unit) {
-    alignas(64) float origins[kStrips * kStripRows];
-    for (int i = 0; i < kStrips; ++i) {
-      const float* max = state_.max + (unit.first_strip + i) * kStripRows;
-      _mm512_store_ps(origins + i * kStripRows, SoftmaxWeights::origin_of(_mm512_load_ps(max)));
-    }
-    constexpr int kSteps = 2 / kStrips;
-    __m512i large[kStrips];
-    for (__m512i& strip : large) strip = _mm512_setzero_si512();
-    const auto weigh_steps = [&](int32_t begin, int32_t end) {
-      for (int i = 0; i < kStrips; ++i) {
-        for (int32_t step = begin; step < end; ++step) {
-          if (unit.block != nullptr || tile_.soft_cap > 0) prepare_logits(unit, i, step);
-          weigh(unit, i, step, origins + i * kStripRows, large[i]);
-        }
-      }
-    };
+  void run(const StripSteps& unit) {
+    constexpr int kSteps = Weigher<kStrips>::kSteps;
+    Weigher<kStrips> weigher(tile_, state_, unit);
     TileSums sums;
-    for (int32_t step = 0; step < unit.num_steps; step += kSteps) {
+    int32_t step = 0;
+    for (; step < unit.num_steps; step += kSteps) {
       if (kSteps == 1 || step + 1 < unit.num_steps) {
-        multiply_qk<kStrips, 4 / kStrips>(unit, step, sums);
+        multiply_qk<kStrips, 4 / kStrips>(unit, step, sums, weigher);
       } else {
-        multiply_qk<kStrips, 2>(unit, step, sums);
+        multiply_qk<kStrips, 2>(unit, step, sums, weigher);
       }
-      if (step > 0) weigh_steps(step - kSteps, step);
+      if (step > 0 && !weigher.finish_rows()) weigher.move_references();
     }
-    sums.store();
-    weigh_steps((unit.num_steps - 1) / kSteps * kSteps, unit.num_steps);
-    for (int i = 0; i < kStrips; ++i) {
-      if (_mm512_movepi16_mask(large[i]) != 0) move_references(unit, i, origins + i * kStripRows);
-    }
-    if (unit.block != nullptr) {
-      const auto* v = reinterpret_cast<const uint16_t*>(unit.block->v);
-      const TokenRange tokens{unit.first_token, unit.first_token + unit.num_steps * kStepTokens};
-      if (!all_finite<Avx512>(tile_, v, tokens)) {
-        for (int i = 0; i < kStrips; ++i) {
-          add_sums(unit, i);
-          add_values_row_by_row(unit, i);
-        }
-        return;
-      }
-    }
-    add_values<kStrips>(unit);
+    add_values(unit, step - kSteps, sums, weigher);
   }
 
-  // Stores the sums of the block before, and leaves its own in the registers.
+  // Stores the sums of the block before, and weighs them while it leaves its own in the registers.
   template <int kStrips, int kGroups>
-  void multiply_qk(const Unit& unit, int32_t step, TileSums& sums) {
+  void multiply_qk(const StripSteps& unit, int32_t step, TileSums& sums,
+                   Weigher<kStrips>& weigher) {
     using Block = TileBlock<kStrips, kGroups>;
     const int32_t dims = state_.head_dim;
     const int64_t strip = int64_t{kStripRows} * dims;
@@ -205,10 +179,7 @@ class TileAttention {
     };
     const TileSums before = sums;
     sums = TileSums{{}, kRowBytes};
-    for (int i = 0; i < Block::kSums; ++i) {
-      sums.to[i] =
-          state_.logits + step * kStepLogits + i / kGroups * kStripLogits + i % kGroups * kSumTile;
-    }
+    for (int i = 0; i < Block::kSums; ++i) sums.to[i] = weigher.logits_of(step) + i * kSumTile;
     int32_t dim = 0;
     if (dims < 32) {
       before.store();
@@ -217,153 +188,78 @@ class TileAttention {
       Block::template start<true>(before, sums, operands(0));
       dim = 32;
     }
-    for (; dim + 32 <= dims; dim += 32) Block::add(operands(dim));
+    if (step > 0) weigher.begin(step - Weigher<kStrips>::kSteps);
+    // About as many rows between two products as there are in all.
+    if (dims <= 96) {
+      add_all<kStrips, kGroups, 4>(operands, dim, weigher);
+    } else {
+      add_all<kStrips, kGroups, 2>(operands, dim, weigher);
+    }
     if constexpr (kStrips == 1) {
-      if (dim < dims) Block::add_half(operands(dim));
+      if (half_depth()) Block::add_half(operands(dims / 32 * 32));
+    }
+  }
+  template <int kStrips, int kGroups, int kRows, class Operands>
+  [[gnu::always_inline]] inline void add_all(const Operands& operands, int32_t first_dim,
+                                             Weigher<kStrips>& weigher) const {
+    for (int32_t dim = first_dim; dim + 32 <= state_.head_dim; dim += 32) {
+      TileBlock<kStrips, kGroups>::add(
+          operands(dim), [&]() __attribute__((always_inline)) {
+            weigher.template weigh_rows<kRows>();
+          });
     }
   }
 
-  float* logits_of(int32_t strip, int32_t step) const {
-    return state_.logits + strip * kStripLogits + step * kStepLogits;
-  }
-  uint16_t* weights_of(int32_t strip, int32_t step) const {
-    return state_.weights + strip * kStripLogits + step * kStepLogits;
-  }
-
-  // Caps the logits and hides those of unseen tokens.
-  void prepare_logits(const Unit& unit, int32_t strip, int32_t step) {
-    const int32_t first_row = (unit.first_strip + strip) * kStripRows;
-    const int32_t token = unit.first_token + step * kStepTokens;
-    for (int32_t i = 0; i < state_.strip_rows(unit.first_strip + strip); ++i) {
-      TokenRange seen{token, token + kStepTokens};
-      if (unit.block != nullptr) seen = seen_by(tile_, *unit.block, first_row + i);
-      for (int32_t half = 0; half < 2; ++half) {
-        float* at = logits_of(strip, step) + half * kSumTile + i * 16;
-        __m512 logit = _mm512_load_ps(at);
-        if (tile_.soft_cap > 0) {
-          logit = _mm512_mul_ps(tanh<Avx512>(logit), _mm512_set1_ps(tile_.soft_cap * kLog2E));
-        }
-        const int32_t begin = token + half * 16;
-        const auto lanes = Avx512::lanes_between(seen.begin - begin, seen.end - begin);
-        _mm512_store_ps(at, Avx512::select(lanes, logit, _mm512_set1_ps(kNoLogit)));
-      }
-    }
-  }
-
-  void weigh(const Unit& unit, int32_t strip, int32_t step, const float* origins,
-             __m512i& large_before) {
-    const int32_t rows = state_.strip_rows(unit.first_strip + strip);
-    const float* logits = logits_of(strip, step);
-    uint16_t* weights = weights_of(strip, step);
-    __m512i large = large_before;
-#pragma GCC unroll 4
-    for (int32_t i = 0; i < rows; ++i) {
-      const float* from = logits + i * 16;
-      _mm512_store_si512(
-          weights + i * kStepTokens,
-          SoftmaxWeights::of(from, from + kSumTile, _mm512_set1_ps(origins[i]), large));
-    }
-    large_before = large;
-  }
-
-  // Weighs the rows again whose reference is too low, or that have none.
-  void move_references(const Unit& unit, int32_t strip, const float* origins) {
-    for (int32_t i = 0; i < state_.strip_rows(unit.first_strip + strip); ++i) {
-      __m512i large = _mm512_setzero_si512();
-      __m512 largest = _mm512_set1_ps(kNoLogit);
-      for (int32_t step = 0; step < unit.num_steps; ++step) {
-        const float* logits = logits_of(strip, step) + i * 16;
-        SoftmaxWeights::of(logits, logits + kSumTile, _mm512_set1_ps(origins[i]), large);
-        // In this order NaN is passed over; its weight is NaN anyway.
-        largest = _mm512_max_ps(_mm512_load_ps(logits), largest);
-        largest = _mm512_max_ps(_mm512_load_ps(logits + kSumTile), largest);
-      }
-      if (_mm512_movepi16_mask(large) == 0) continue;
-      const int32_t row = (unit.first_strip + strip) * kStripRows + i;
-      move_reference(row, _mm512_reduce_max_ps(largest));
-      for (int32_t step = 0; step < unit.num_steps; ++step) {
-        weigh_exactly(logits_of(strip, step) + i * 16, state_.max[row],
-                      weights_of(strip, step) + i * kStepTokens);
-      }
-    }
-  }
-
-  void move_reference(int32_t row, float largest) {
-    if (!(largest > state_.max[row])) return;
-    const float reference = __builtin_ceilf(largest) + kHeadroom;
-    const __m512 factor = exp2_weight<Avx512>(_mm512_set1_ps(state_.max[row] - reference));
-    float* acc = state_.acc + int64_t{row} * state_.head_dim;
-    for (int32_t i = 0; i < state_.head_dim; i += 16) {
-      _mm512_store_ps(acc + i, _mm512_mul_ps(_mm512_load_ps(acc + i), factor));
-    }
-    state_.sum[row] *= Avx512::first(factor);
-    state_.max[row] = reference;
-  }
-
-  // For any reference, infinite ones and none included.
-  static void weigh_exactly(const float* logits, float max, uint16_t* weights) {
-    const float reference = max == kNoLogit ? 0 : max;
-    const __m512 origin = SoftmaxWeights::origin_of(_mm512_set1_ps(reference));
-    if (Avx512::first(origin) < __builtin_inff()) {
-      __m512i large = _mm512_setzero_si512();
-      _mm512_store_si512(weights, SoftmaxWeights::of(logits, logits + kSumTile, origin, large));
-      return;
-    }
-    for (int32_t half = 0; half < 2; ++half) {
-      const __m512 logit = _mm512_load_ps(logits + half * kSumTile);
-      Bf16Operands::store_weights(
-          reinterpret_cast<float*>(weights), half * 16,
-          exp2_weight<Avx512>(_mm512_sub_ps(logit, _mm512_set1_ps(reference))));
-    }
-  }
-
-  void add_sums(const Unit& unit, int32_t strip) {
-    const auto ones = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x3f803f80));
-    float* sums = state_.sum + (unit.first_strip + strip) * kStripRows;
-    const int32_t rows = state_.strip_rows(unit.first_strip + strip);
-    for (int32_t i = 0; i < rows; ++i) {
-      __m512 sum = _mm512_setzero_ps();
-      for (int32_t step = 0; step < unit.num_steps; ++step) {
-        const __m512i bits = _mm512_load_si512(weights_of(strip, step) + i * kStepTokens);
-        sum = _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(bits), ones);
-      }
-      sums[i] += _mm512_reduce_add_ps(sum);
-    }
-  }
-
+  // The logits from `last_step` on are in the registers still, and not weighed.
   template <int kStrips>
-  void add_values(const Unit& unit) {
-    constexpr int kGroups = 4 / kStrips;
-    const int32_t groups = state_.head_dim / kKvLanes;
-    TileSums sums;
-    int32_t strips_summed = 0;
-    for (int32_t group = 0; group < groups; group += kGroups) {
-      if constexpr (kStrips == 2) {
-        multiply_v<2, 2>(unit, group, sums);
-      } else {
-        switch (smaller(4, groups - group)) {
+  void add_values(const StripSteps& unit, int32_t last_step, TileSums& sums,
+                  Weigher<kStrips>& weigher) {
+    const bool finite =
+        unit.block == nullptr ||
+        all_finite<Avx512>(tile_, reinterpret_cast<const uint16_t*>(unit.block->v), unit.tokens());
+    const bool early = last_step == 0 || !finite;
+    if (early) {
+      sums.store();
+      sums = TileSums();
+      weigher.begin(last_step);
+      if (!weigher.finish_rows()) weigher.move_references();
+    }
+    RowSums row_sums(state_, unit, kStrips);
+    if (!finite) {
+      for (int32_t strip = 0; strip < kStrips; ++strip) add_values_row_by_row(unit, strip);
+    } else {
+      const int32_t groups = state_.head_dim / kKvLanes;
+      constexpr int kGroups = 4 / kStrips;
+      for (int32_t group = 0; group < groups; group += kGroups) {
+        const int32_t weigh_until = early || group > 0 ? 0 : last_step;
+        const auto multiply = [&]<int kWidth>() {
+          multiply_v<kStrips, kWidth>(unit, group, weigh_until, sums, weigher, row_sums);
+        };
+        switch (smaller(kGroups, groups - group)) {
           case 1:
-            multiply_v<1, 1>(unit, group, sums);
+            if constexpr (kStrips == 1) multiply.template operator()<1>();
             break;
           case 2:
-            multiply_v<1, 2>(unit, group, sums);
+            multiply.template operator()<2>();
             break;
           case 3:
-            multiply_v<1, 3>(unit, group, sums);
+            if constexpr (kStrips == 1) multiply.template operator()<3>();
             break;
           default:
-            multiply_v<1, 4>(unit, group, sums);
+            if constexpr (kStrips == 1) multiply.template operator()<4>();
         }
       }
-      if (strips_summed < kStrips) add_sums(unit, strips_summed++);
+      sums.store();
     }
-    sums.store();
-    while (strips_summed < kStrips) add_sums(unit, strips_summed++);
+    row_sums.finish();
   }
 
-  // As multiply_qk.
+  // Stores the sums of the block before, and leaves its own in the registers. Beside its steps up
+  // to `weigh_until` the last logits are weighed, which the steps from there on take; beside the
+  // others weights are summed up.
   template <int kStrips, int kGroups>
-  void multiply_v(const Unit& unit, int32_t group, TileSums& sums) {
+  void multiply_v(const StripSteps& unit, int32_t group, int32_t weigh_until, TileSums& sums,
+                  Weigher<kStrips>& weigher, RowSums& row_sums) {
     using Block = TileBlock<kStrips, kGroups>;
     const int32_t dims = state_.head_dim;
     const int64_t strip = int64_t{kStripRows} * dims;
@@ -378,19 +274,37 @@ class TileAttention {
       const uint16_t* v = v_group(reinterpret_cast<const uint16_t*>(from.v), group * kKvLanes) +
                           int64_t{from.token} * kKvLanes;
       constexpr int64_t kGroup = int64_t{2} * kVGroupUnits;
-      return {{weights_of(0, step), weights_of(1, step)},
+      return {{state_.weights_of(0, step), state_.weights_of(1, step)},
               {v, v + kGroup, v + 2 * kGroup, v + 3 * kGroup}};
     };
     Block::template start<false>(before, sums, operands(0));
-    for (int32_t step = 1; step < unit.num_steps; ++step) Block::add(operands(step));
+    int32_t step = 1;
+    if (weigh_until > 0) {
+      weigher.begin(weigh_until);
+      for (; step < weigh_until; ++step) {
+        Block::add(
+            operands(step), [&]() __attribute__((always_inline)) {
+              weigher.template weigh_rows<4>();
+            });
+      }
+      if (!weigher.finish_rows()) {
+        sums.store();
+        weigher.move_references();
+        sums.load();
+      }
+    }
+    for (; step < unit.num_steps; ++step) {
+      Block::add(
+          operands(step), [&]() __attribute__((always_inline)) { row_sums.add_two(); });
+    }
   }
 
   // A weight of zero does not hide an infinity or NaN of an unseen token: each row gets V without
   // those.
-  void add_values_row_by_row(const Unit& unit, int32_t strip) {
+  void add_values_row_by_row(const StripSteps& unit, int32_t strip) {
     const auto* v = reinterpret_cast<const uint16_t*>(unit.block->v);
     const int32_t first_row = (unit.first_strip + strip) * kStripRows;
-    for (int32_t i = 0; i < state_.strip_rows(unit.first_strip + strip); ++i) {
+    for (int32_t i = 0; i < state_.rows_of(unit.first_strip + strip); ++i) {
       const TokenRange seen = seen_by(tile_, *unit.block, first_row + i);
       for (int32_t dim = 0; dim < state_.head_dim; dim += kKvLanes) {
         copy_seen(v_group(v, dim), 1, seen, state_.masked_v);
@@ -398,7 +312,8 @@ class TileAttention {
         float* acc = state_.acc + int64_t{first_row} * state_.head_dim + dim;
         tile_load<0>(acc, int64_t{state_.head_dim} * 4);
         for (int32_t step = 0; step < unit.num_steps; ++step) {
-          TileBlock<1, 1>::add({{weights_of(strip, step)}, {right + step * kOperandTile}});
+          TileBlock<1, 1>::add({{state_.weights_of(strip, step)}, {right + step * kOperandTile}},
+                               [] {});
         }
         // The logits are not needed any more.
         tile_store<0>(state_.logits, kRowBytes);
@@ -430,16 +345,14 @@ void begin(const AttentionTile& tile) {
   takes_tiles(tile) ? TileAttention(tile).begin() : FloatAttention::begin(tile);
 }
 
-void visit(const AttentionTile& tile, const AttentionBlock& block) {
-  if (!takes_tiles(tile)) return FloatAttention::visit(tile, block);
-  AttentionStep steps[kMaxSteps];
-  for (int32_t i = 0; i < kMaxSteps; ++i) steps[i] = {block.k, block.v, i * kStepTokens};
-  TileAttention(tile).visit(steps, kMaxSteps, &block);
+void visit(const AttentionTile& tile, const AttentionBlock* blocks, int32_t num_blocks) {
+  if (!takes_tiles(tile)) return FloatAttention::visit(tile, blocks, num_blocks);
+  TileAttention(tile).visit(blocks, num_blocks);
 }
 
 void visit_steps(const AttentionTile& tile, const AttentionStep* steps, int32_t num_steps) {
   if (!takes_tiles(tile)) return FloatAttention::visit_steps(tile, steps, num_steps);
-  TileAttention(tile).visit(steps, num_steps, nullptr);
+  TileAttention(tile).visit_steps(steps, num_steps);
 }
 
 AttentionState state(const AttentionTile& tile) {

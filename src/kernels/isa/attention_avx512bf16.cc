@@ -39,11 +39,11 @@ void begin(const AttentionTile& tile) {
   tile.dtype == KvDType::kBf16 ? Bf16Attention::begin(tile) : FloatAttention::begin(tile);
 }
 
-void visit(const AttentionTile& tile, const AttentionBlock& block) {
+void visit(const AttentionTile& tile, const AttentionBlock* blocks, int32_t num_blocks) {
   if (tile.dtype == KvDType::kBf16) {
-    Bf16Attention::visit(tile, block);
+    Bf16Attention::visit(tile, blocks, num_blocks);
   } else {
-    FloatAttention::visit(tile, block);
+    FloatAttention::visit(tile, blocks, num_blocks);
   }
 }
 

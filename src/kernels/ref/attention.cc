@@ -87,7 +87,7 @@ void visit_row(const AttentionTile& tile, const AttentionBlock& block, int64_t r
   }
 }
 
-void visit(const AttentionTile& tile, const AttentionBlock& block) {
+void visit_block(const AttentionTile& tile, const AttentionBlock& block) {
   const int64_t rows = State(tile).rows;
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t position = tile.first_position + row / tile.group;
@@ -96,6 +96,10 @@ void visit(const AttentionTile& tile, const AttentionBlock& block) {
     const int64_t end = std::min<int64_t>(block.end_token, position + 1 - block.position);
     if (begin < end) visit_row(tile, block, row, static_cast<int>(begin), static_cast<int>(end));
   }
+}
+
+void visit(const AttentionTile& tile, const AttentionBlock* blocks, int32_t num_blocks) {
+  for (int32_t i = 0; i < num_blocks; ++i) visit_block(tile, blocks[i]);
 }
 
 void visit_steps(const AttentionTile& tile, const AttentionStep* steps, int32_t num_steps) {

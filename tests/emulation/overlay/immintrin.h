@@ -54,7 +54,7 @@
 #define _mm512_srli_epi32 emulated_srli_epi32
 #define _mm512_sub_epi16 emulated_sub_epi16
 #define _mm512_srli_epi16 emulated_srli_epi16
-#define _mm512_movepi16_mask emulated_movepi16_mask
+#define _mm512_test_epi32_mask emulated_test_epi32_mask
 #define _mm512_packus_epi32 emulated_packus_epi32
 #define _mm512_permutexvar_epi64 emulated_permutexvar_epi64
 #define _mm512_maskz_permutexvar_epi8 emulated_maskz_permutexvar_epi8
