@@ -9,6 +9,7 @@ namespace {
 
 // The newest step counts this much: a few steps outweigh what was before, one outlier does not.
 constexpr double kNewest = 0.25;
+constexpr int32_t kDefaultFloor = 2 * kPageTokens;
 
 void blend(std::optional<double>& mean, double value) {
   mean = mean ? *mean + kNewest * (value - *mean) : value;
@@ -18,10 +19,11 @@ void blend(std::optional<double>& mean, double value) {
 
 int32_t StepBudget::prompt_tokens(int64_t num_generating) const {
   if (num_generating == 0) return max_tokens_;
-  if (!per_token_s_ || !generating_s_) return kPageTokens;
+  const int32_t floor = std::min(target_s_ ? kPageTokens : kDefaultFloor, max_tokens_);
+  if (!per_token_s_ || !generating_s_) return floor;
   const double room_s = target_s_.value_or(2 * *generating_s_) - *generating_s_;
   const double tokens = std::clamp(room_s / *per_token_s_, 0.0, static_cast<double>(max_tokens_));
-  return std::max(kPageTokens, static_cast<int32_t>(tokens) / kPageTokens * kPageTokens);
+  return std::max(floor, static_cast<int32_t>(tokens) / kPageTokens * kPageTokens);
 }
 
 void StepBudget::observe(int64_t prompt_tokens, int64_t num_generating, double seconds) {

@@ -27,6 +27,15 @@ TEST(StepBudget, DoublesAStepWithoutPromptTokensWhereNoTargetIsSet) {
   EXPECT_EQ(budget.prompt_tokens(4), 256);
 }
 
+TEST(StepBudget, NeverFallsBelowTwoPagesWhereNoTargetIsSet) {
+  StepBudget budget(1024, {});
+  EXPECT_EQ(budget.prompt_tokens(4), 256);
+  budget.observe(0, 4, 0.01);
+  budget.observe(512, 0, 0.512);
+  EXPECT_EQ(budget.prompt_tokens(4), 256);
+  EXPECT_EQ(StepBudget(128, {}).prompt_tokens(4), 128);
+}
+
 TEST(StepBudget, NeverFallsBelowAPage) {
   StepBudget budget(1024, 0.01);
   budget.observe(0, 4, 0.3);
