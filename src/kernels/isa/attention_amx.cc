@@ -217,41 +217,49 @@ class TileAttention {
     const bool finite =
         unit.block == nullptr ||
         all_finite<Avx512>(tile_, reinterpret_cast<const uint16_t*>(unit.block->v), unit.tokens());
-    const bool early = last_step == 0 || !finite;
-    if (early) {
+    const bool weighed_beside = last_step > 0 && finite;
+    if (!weighed_beside) {
       sums.store();
       sums = TileSums();
       weigher.begin(last_step);
       if (!weigher.finish_rows()) weigher.move_references();
     }
     RowSums row_sums(state_, unit, kStrips);
-    if (!finite) {
-      for (int32_t strip = 0; strip < kStrips; ++strip) add_values_row_by_row(unit, strip);
+    if (finite) {
+      multiply_groups(unit, weighed_beside ? last_step : 0, sums, weigher, row_sums);
     } else {
-      const int32_t groups = state_.head_dim / kKvLanes;
-      constexpr int kGroups = 4 / kStrips;
-      for (int32_t group = 0; group < groups; group += kGroups) {
-        const int32_t weigh_until = early || group > 0 ? 0 : last_step;
-        const auto multiply = [&]<int kWidth>() {
-          multiply_v<kStrips, kWidth>(unit, group, weigh_until, sums, weigher, row_sums);
-        };
-        switch (smaller(kGroups, groups - group)) {
-          case 1:
-            if constexpr (kStrips == 1) multiply.template operator()<1>();
-            break;
-          case 2:
-            multiply.template operator()<2>();
-            break;
-          case 3:
-            if constexpr (kStrips == 1) multiply.template operator()<3>();
-            break;
-          default:
-            if constexpr (kStrips == 1) multiply.template operator()<4>();
-        }
-      }
-      sums.store();
+      for (int32_t strip = 0; strip < kStrips; ++strip) add_values_row_by_row(unit, strip);
     }
     row_sums.finish();
+  }
+
+  template <int kStrips>
+  void multiply_groups(const StripSteps& unit, int32_t weigh_until, TileSums& sums,
+                       Weigher<kStrips>& weigher, RowSums& row_sums) {
+    constexpr int kGroups = 4 / kStrips;
+    const int32_t groups = state_.head_dim / kKvLanes;
+    for (int32_t group = 0; group < groups; group += kGroups) {
+      const auto multiply = [&]<int kWidth>() {
+        if constexpr (kWidth <= kGroups && (kStrips == 1 || kWidth == 2)) {
+          multiply_v<kStrips, kWidth>(unit, group, group == 0 ? weigh_until : 0, sums, weigher,
+                                      row_sums);
+        }
+      };
+      switch (smaller(kGroups, groups - group)) {
+        case 1:
+          multiply.template operator()<1>();
+          break;
+        case 2:
+          multiply.template operator()<2>();
+          break;
+        case 3:
+          multiply.template operator()<3>();
+          break;
+        default:
+          multiply.template operator()<4>();
+      }
+    }
+    sums.store();
   }
 
   // Stores the sums of the block before, and leaves its own in the registers. Beside its steps up
