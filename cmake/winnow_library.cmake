@@ -44,5 +44,6 @@ function(winnow_test name)
   target_compile_definitions(${name} PRIVATE WINNOW_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} ${ARG_LIBS} GTest::gtest GTest::gtest_main)
   include(GoogleTest)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES PROPERTIES PROCESSORS ${ARG_THREADS})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES
+                       PROPERTIES PROCESSORS ${ARG_THREADS} LABELS unit)
 endfunction()
