@@ -27,10 +27,11 @@ struct TinyModel {
 };
 
 constexpr TinyModel kTinyModels[] = {
-    {"llama-group3", 0.03},     {"llama-linear-rope", 0.03},  {"llama-per-layer", 0.03},
-    {"llama-rope-freqs", 0.03}, {"llama-untied", 0.03},       {"llama-mixed-types", 0.03, 0.1},
-    {"qwen2-bias", 0.03},       {"qwen2-partial-rope", 0.03}, {"qwen3-qk-norm", 0.03},
-    {"gemma3-default", 0.03},   {"gemma3-flags", 0.03},       {"gemma3-period", 0.03},
+    {"llama-group3", 0.03},        {"llama-linear-rope", 0.03}, {"llama-per-layer", 0.03},
+    {"llama-rope-freqs", 0.03},    {"llama-untied", 0.03},      {"llama-mixed-types", 0.03, 0.1},
+    {"llama-low-bits", 0.03, 0.1}, {"qwen2-bias", 0.03},        {"qwen2-partial-rope", 0.03},
+    {"qwen3-qk-norm", 0.03},       {"gemma3-default", 0.03},    {"gemma3-flags", 0.03},
+    {"gemma3-period", 0.03},
 };
 
 double root_mean_square(const std::vector<float>& values) {
