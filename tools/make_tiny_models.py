@@ -99,6 +99,15 @@ def mixed_types():
     return types | {"token_embd.weight": Type.Q8_0}
 
 
+def low_bit_types():
+    """The K-quants of two and three bits where rows hold 256 values, the rest in Q8_0."""
+    low = {f"blk.{idx}.{name}.weight": (Type.Q2_K, Type.Q3_K)[(idx + at) % 2]
+           for idx in (0, 1) for at, name in enumerate(("attn_output", "ffn_down"))}
+    rest = ("attn_q", "attn_k", "attn_v", "ffn_gate", "ffn_up")
+    return low | {f"blk.{idx}.{name}.weight": Type.Q8_0 for idx in (0, 1) for name in rest} | {"token_embd.weight": Type.Q8_0}
+
+
+# The weights of each are drawn by its place in this list.
 SPECS = [
     Spec("llama-group3", "llama", "three query heads to one KV head, tied output", layers=2, tokens=200,
          positions=(0, 1, 63, 126, 127, 128, 199), width=48, heads=3, kv_heads=1, pre="smollm"),
@@ -131,6 +140,8 @@ SPECS = [
     Spec("gemma3-flags", "gemma3", "pattern given as flags, soft caps of attention and logits, attention scale given",
          layers=3, tokens=200, positions=(0, 1, 31, 32, 33, 127, 128, 199), rope_base=1000000.0, window=32,
          pattern=[False, True, True], attention_cap=2.0, final_cap=3.0, query_scalar=4, vocabulary="gemma", add_bos=True),
+    Spec("llama-low-bits", "llama", "weights in Q2_K Q3_K, the rest in Q8_0", layers=2, tokens=140,
+         positions=(0, 1, 63, 127, 128, 139), width=64, heads=8, kv_heads=2, head_dim=32, ffn=256, types=low_bit_types(), pre="smollm"),
 ]
 
 
@@ -200,12 +211,17 @@ def write_vocabulary(writer, spec, vocabulary):
 # --- weights ----------------------------------------------------------------------------------------------------------
 
 
+# The types that the gguf package cannot quantise to, and where a group has its scale.
+SCALE_AT = {Type.Q2_K: 80, Type.Q3_K: 108, Type.Q4_K: 0, Type.Q5_K: 0, Type.Q6_K: 208, Type.IQ4_NL: 0, Type.IQ4_XS: 0,
+            Type.MXFP4: 0}
+
+
 def random_groups(rng, qtype, shape, std):
-    """Bytes of a type that the gguf package cannot quantise to: random groups whose values have the given spread."""
+    """Bytes of a type of SCALE_AT: random groups whose values have the given spread."""
     group, group_bytes = gguf.GGML_QUANT_SIZES[qtype]
     data = rng.integers(0, 256, (shape[0], shape[1] // group, group_bytes), dtype=np.uint8)
-    scale_at = {Type.Q4_K: 0, Type.Q5_K: 0, Type.Q6_K: 208, Type.IQ4_NL: 0, Type.IQ4_XS: 0, Type.MXFP4: 0}[qtype]
-    min_at = {Type.Q4_K: 2, Type.Q5_K: 2}.get(qtype)
+    scale_at = SCALE_AT[qtype]
+    min_at = {Type.Q2_K: 82, Type.Q4_K: 2, Type.Q5_K: 2}.get(qtype)
 
     def values(scale, minimum):
         if qtype == Type.MXFP4:
@@ -238,7 +254,7 @@ class Builder:
         """heads > 0: rows are reordered to neighbouring pairs in the file, head by head."""
         std = gain / np.sqrt(inputs)
         qtype = self.spec.types.get(name, Type.F32)
-        if qtype in (Type.Q4_K, Type.Q5_K, Type.Q6_K, Type.IQ4_NL, Type.IQ4_XS, Type.MXFP4):
+        if qtype in SCALE_AT:
             stored = random_groups(self.rng, qtype, (out, inputs), std)
         else:
             stored = quantize(self.rng.normal(0, std, (out, inputs)).astype(np.float32), qtype)

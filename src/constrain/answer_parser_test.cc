@@ -8,6 +8,7 @@
 #include <string>
 
 #include "support/golden.h"
+#include "support/slow_build.h"
 
 namespace winnow {
 namespace {
@@ -212,6 +213,7 @@ TEST(AnswerParser, SplitsAnswersOfEveryFamily) {
 }
 
 TEST(AnswerParser, AnySplitOfATextGivesTheSameAnswer) {
+  const size_t stride = kSlowBuild ? 5 : 1;
   for (const Sample& sample : samples()) {
     SCOPED_TRACE(sample.text);
     const std::string whole = written(parse(sample.options, {sample.text}));
@@ -219,7 +221,7 @@ TEST(AnswerParser, AnySplitOfATextGivesTheSameAnswer) {
     for (const char byte : sample.text) bytes.emplace_back(1, byte);
     EXPECT_EQ(written(parse(sample.options, bytes)), whole);
     for (size_t first = 0; first <= sample.text.size(); ++first) {
-      for (size_t second = first; second <= sample.text.size(); ++second) {
+      for (size_t second = first; second <= sample.text.size(); second += stride) {
         ASSERT_EQ(written(parse(sample.options, {sample.text.substr(0, first),
                                                  sample.text.substr(first, second - first),
                                                  sample.text.substr(second)})),

@@ -8,6 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "support/slow_build.h"
+
 namespace winnow {
 namespace {
 
@@ -143,7 +145,8 @@ TEST(Scheduler, ShortPromptsOvertakeALongOneAndShareAStep) {
 
 TEST(Scheduler, AStreamOfShortPromptsDoesNotStarveALongOne) {
   Bench bench(200);
-  const RequestId slow = bench.submit(text(10000));
+  const int length = kSlowBuild ? 2500 : 10000;
+  const RequestId slow = bench.submit(text(length));
   TokenId first = 20000;
   int num_steps = 0;
   for (; bench.scheduler.find(slow) != nullptr; ++num_steps) {
@@ -154,7 +157,7 @@ TEST(Scheduler, AStreamOfShortPromptsDoesNotStarveALongOne) {
     }
     bench.step(128);
   }
-  EXPECT_GT(num_steps, 10000 / 128 + 10);
+  EXPECT_GT(num_steps, length / 128 + 10);
 }
 
 TEST(Scheduler, WhatCanNeverFitIsRefusedAndTheNextOneRuns) {
@@ -388,8 +391,9 @@ TEST(Scheduler, EndingARequestGivesItsPagesBackWhereverItStands) {
 // Eight requests whose answers do not fit together.
 TEST(Scheduler, AFullPoolEndsInNoThrashing) {
   Bench bench(64, {.max_rerun_tokens = 64});
+  const int blocks = kSlowBuild ? 12 : 36;
   std::vector<RequestId> ids;
-  for (int i = 0; i < 8; ++i) ids.push_back(bench.submit(text(4 * kB, i * 10000), 36 * kB));
+  for (int i = 0; i < 8; ++i) ids.push_back(bench.submit(text(4 * kB, i * 10000), blocks * kB));
   std::map<RequestId, int> preemptions;
   std::vector<int64_t> answered;
   for (int i = 0; bench.scheduler.has_work(); ++i) {
@@ -405,7 +409,7 @@ TEST(Scheduler, AFullPoolEndsInNoThrashing) {
       ASSERT_GT(answered.back(), answered[answered.size() - 51]);
     }
   }
-  EXPECT_EQ(bench.num_answered, 8 * 36 * kB);
+  EXPECT_EQ(bench.num_answered, 8 * blocks * kB);
   EXPECT_GT(preemptions.size(), 3U);
   for (const auto& [id, count] : preemptions) EXPECT_LE(count, 3);
 }

@@ -117,6 +117,7 @@ TEST_P(PrefixLaw, LlamaRepeatsItsBits) {
 }
 TEST_P(PrefixLaw, EveryWeightTypeRepeatsItsBits) {
   check(test::golden_path("tiny/llama-mixed-types.gguf"), 301, {97, 128, 256});
+  check(test::golden_path("tiny/llama-low-bits.gguf"), 140, {97, 128});
 }
 TEST_P(PrefixLaw, Qwen2RepeatsItsBits) {
   check(test::golden_path("tiny/qwen2-bias.gguf"), 301, {128, 256});

@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "support/golden.h"
+#include "support/slow_build.h"
 #include "tokenizer/pretokenize.h"
 #include "tokenizer/text_stream.h"
 #include "tokenizer/tokenizer.h"
@@ -78,6 +79,9 @@ std::string fnv1a(const Ids& numbers) {
   return hash.text();
 }
 
+// Slow builds take every fourth group of texts.
+constexpr uint32_t kGroupStride = kSlowBuild ? 4 : 1;
+
 // Compares numbers_of(text), a vector, for every generated text with the hashes: one for each group
 // of texts, over the length and the numbers of each.
 template <class NumbersOf>
@@ -86,7 +90,7 @@ void expect_group_hashes(const json::value& golden, const json::array& hashes,
   const auto num_samples = golden.at("samples").to_number<uint32_t>();
   const auto group = golden.at("group").to_number<uint32_t>();
   ASSERT_EQ(hashes.size() * group, num_samples);
-  for (uint32_t first = 0; first < num_samples; first += group) {
+  for (uint32_t first = 0; first < num_samples; first += kGroupStride * group) {
     Fnv1a hash;
     for (uint32_t i = first; i < first + group; ++i) {
       const auto numbers = numbers_of(sample(i, golden.at("fragments").as_array()));
@@ -115,7 +119,7 @@ void expect_ids_of_generated_text(const char* model) {
                         num_bytes += text.size();
                         return tokenizer->encode(text);
                       });
-  EXPECT_GE(num_bytes, 2'000'000u);
+  EXPECT_GE(num_bytes, 2'000'000u / kGroupStride);
 }
 
 TEST(TokenizerGolden, SmolLm2IdsEqualTheReference) { expect_ids_of_generated_text(kSmollm2); }

@@ -4,6 +4,7 @@
 
 #include <ctime>
 
+#include "support/slow_build.h"
 #include "support/test_vocabulary.h"
 #include "support/tiny_tokenizer.h"
 #include "tokenizer/tokenizer.h"
@@ -13,7 +14,7 @@ namespace {
 
 using test::created;
 
-constexpr size_t kShortBytes = size_t{1} << 20;
+constexpr size_t kShortBytes = size_t{1} << (kSlowBuild ? 17 : 20);
 constexpr size_t kGrowth = 8;
 constexpr double kMaxCostGrowth = 12;
 
