@@ -210,7 +210,8 @@ TEST_P(AttentionOnEachIsa, LaterKeysMayOutweighEarlierOnesAtEveryStep) {
   ThreadPool pool(1);
   for (const CaseShape& shape :
        {CaseShape{.tokens = 420, .group = 7}, CaseShape{.tokens = 420, .group = 1, .head_dim = 128},
-        CaseShape{.tokens = 420, .group = 2, .head_dim = 80}}) {
+        CaseShape{.tokens = 420, .group = 2, .head_dim = 80},
+        CaseShape{.tokens = 420, .group = 3, .head_dim = 32}}) {
     SCOPED_TRACE(shape.name());
     AttentionCase c(shape, 19);
     const auto dims = static_cast<size_t>(shape.head_dim);
@@ -227,6 +228,11 @@ TEST_P(AttentionOnEachIsa, LaterKeysMayOutweighEarlierOnesAtEveryStep) {
     const std::vector<float> want = c.prompt(kernel_table(Isa::kScalar), shape.tokens, pool);
     const std::vector<float> got = c.prompt(kernels(), shape.tokens, pool);
     for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 0.02F) << i;
+    for (const int chunk : {1, 97}) {
+      SCOPED_TRACE(chunk);
+      c.fill_pages(std::byte{0xff});
+      ASSERT_NO_FATAL_FAILURE(expect_same_bits(c.prompt(kernels(), chunk, pool), got));
+    }
   }
 }
 
@@ -371,7 +377,8 @@ TEST_P(AttentionOnEachIsa, HowPagesAreSharedOutAmongVisitsLeavesNoTrace) {
       for (const int at_once : {2, 4, 6}) {
         StepTile together(kernels(), c, queries);
         together.visit_pages(num_pages, at_once);
-        EXPECT_EQ(together.finish(), want) << at_once << " at once";
+        SCOPED_TRACE(at_once);
+        ASSERT_NO_FATAL_FAILURE(expect_same_bits(together.finish(), want));
       }
     }
   }

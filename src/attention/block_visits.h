@@ -7,12 +7,21 @@
 
 namespace winnow {
 
-// Blocks of a tile, in visits of as many pages as the second-level cache holds while one strip of
-// rows after the other goes through them. Visits what is left at its end.
+// Pages whose K and V stay in the second-level cache while one strip of rows after the other goes
+// through them.
+constexpr int32_t pages_at_once(int32_t head_dim) {
+  constexpr int32_t kVisitBytes = 512 * 1024;
+  constexpr int32_t kMaxPages = 16;
+  const int32_t pages = kVisitBytes / (4 * kPageTokens * head_dim);
+  return pages < kMaxPages ? pages : kMaxPages;
+}
+inline constexpr int32_t kMostPagesAtOnce = pages_at_once(16);
+
+// Blocks of a tile. Visits what is left at its end.
 class BlockVisits {
  public:
   BlockVisits(const AttentionKernels& kernels, const AttentionTile& tile)
-      : kernels_(kernels), tile_(tile), at_once_(blocks_at_once(tile.head_dim)) {}
+      : kernels_(kernels), tile_(tile), at_once_(pages_at_once(tile.head_dim)) {}
   ~BlockVisits() { flush(); }
   BlockVisits(const BlockVisits&) = delete;
   BlockVisits& operator=(const BlockVisits&) = delete;
@@ -23,15 +32,6 @@ class BlockVisits {
   }
 
  private:
-  static constexpr int32_t kMaxBlocks = 16;
-  static constexpr int32_t kVisitBytes = 512 * 1024;
-
-  static constexpr int32_t blocks_at_once(int32_t head_dim) {
-    // K and V in 16 bits.
-    const int32_t blocks = kVisitBytes / (4 * kPageTokens * head_dim);
-    return blocks < kMaxBlocks ? blocks : kMaxBlocks;
-  }
-
   void flush() {
     if (num_blocks_ > 0) kernels_.visit(tile_, blocks_, num_blocks_);
     num_blocks_ = 0;
@@ -40,7 +40,7 @@ class BlockVisits {
   const AttentionKernels& kernels_;
   const AttentionTile& tile_;
   int32_t at_once_;
-  AttentionBlock blocks_[kMaxBlocks];
+  AttentionBlock blocks_[kMostPagesAtOnce];
   int32_t num_blocks_ = 0;
 };
 
@@ -48,20 +48,17 @@ class BlockVisits {
 class StepVisits {
  public:
   StepVisits(const AttentionKernels& kernels, const AttentionTile& tile)
-      : kernels_(kernels), tile_(tile) {}
+      : kernels_(kernels), tile_(tile), at_once_(pages_at_once(tile.head_dim) * kMaxSteps) {}
   ~StepVisits() { flush(); }
   StepVisits(const StepVisits&) = delete;
   StepVisits& operator=(const StepVisits&) = delete;
 
   void add(const AttentionStep& step) {
     steps_[num_steps_++] = step;
-    if (num_steps_ == kAtOnce) flush();
+    if (num_steps_ == at_once_) flush();
   }
 
  private:
-  // A visit of its own costs 4 steps a tenth of their time.
-  static constexpr int32_t kAtOnce = 16 * kMaxSteps;
-
   void flush() {
     if (num_steps_ > 0) kernels_.visit_steps(tile_, steps_, num_steps_);
     num_steps_ = 0;
@@ -69,7 +66,8 @@ class StepVisits {
 
   const AttentionKernels& kernels_;
   const AttentionTile& tile_;
-  AttentionStep steps_[kAtOnce];
+  int32_t at_once_;
+  AttentionStep steps_[kMostPagesAtOnce * kMaxSteps];
   int32_t num_steps_ = 0;
 };
 

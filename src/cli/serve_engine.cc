@@ -36,7 +36,7 @@ void add_serve_engine_flags(FlagSet& set, ServeEngineFlags& flags) {
               "requests that may wait; more get 429 [512]");
   set.number("--itl-target", flags.step_target_ms, {0, 1e6},
              "ms between two tokens while prompts are read [twice a step\n"
-             "without, or room for 256 tokens of them]");
+             "without prompts; at least one with 256 tokens of them]");
   set.text("--kv-store", flags.prefix_folder, "folder of prefixes that outlive the server");
   set.number("--kv-store-limit", flags.prefix_folder_gib, {0, 1e6F},
              "GiB that they may take there [32]");

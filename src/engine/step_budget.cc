@@ -9,6 +9,9 @@ namespace {
 
 // The newest step counts this much: a few steps outweigh what was before, one outlier does not.
 constexpr double kNewest = 0.25;
+// The weights' unpacking and the generated tokens cost a step as much as a page of a prompt does: a
+// prompt beside eight streams takes 1.4 to 1.8 times its time alone by single pages, 1.1 to 1.4
+// times by two (Qwen2.5-Coder-0.5B, AMX).
 constexpr int32_t kDefaultFloor = 2 * kPageTokens;
 
 void blend(std::optional<double>& mean, double value) {

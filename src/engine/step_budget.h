@@ -14,10 +14,8 @@ class StepBudget {
   StepBudget(int32_t max_tokens, std::optional<double> target_s)
       : max_tokens_(max_tokens), target_s_(target_s) {}
 
-  // For a step in which `num_generating` requests get a token: at least one page, since a prompt
-  // that got less would never end. Unpacked weights and the generated tokens' share cost a step as
-  // much as a page does: a prompt beside eight streams takes 1.4 to 1.9 times its time alone by
-  // single pages, 1.2 to 1.4 times by two (Qwen2.5-Coder-0.5B, AMX), which is the default's floor.
+  // For a step in which `num_generating` requests get a token: at least one page (two without a
+  // target), since a prompt that got less would never end.
   int32_t prompt_tokens(int64_t num_generating) const;
   // A step took this long.
   void observe(int64_t prompt_tokens, int64_t num_generating, double seconds);

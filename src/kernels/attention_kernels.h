@@ -77,10 +77,12 @@ struct AttentionKernels {
   // contribute exactly nothing to it, whatever the page holds there. How blocks are shared out
   // among visits leaves no trace.
   void (*visit)(const AttentionTile& tile, const AttentionBlock* blocks, int32_t num_blocks);
-  // The same for steps that every row of the tile sees whole, from any pages. Visits of kMaxSteps
-  // each, and one of the rest.
+  // The same for steps that every row of the tile sees whole, from any pages. They are worked on
+  // kMaxSteps at a time from the first on: a run that is cut at a multiple of that has the same
+  // bits.
   void (*visit_steps)(const AttentionTile& tile, const AttentionStep* steps, int32_t num_steps);
-  // Within the tile's scratch; may be changed between visits.
+  // Of what was visited so far, within the tile's scratch. May be changed once no visit follows.
+  // Asking between visits may move the last bit of `sum`.
   AttentionState (*state)(const AttentionTile& tile);
   // Ends the tile: out = (acc + 0) * (1 / sum).
   void (*finish)(const AttentionTile& tile);

@@ -13,7 +13,6 @@ namespace {
 template <class S, class Products>
 struct Attention {
   using Vec = typename S::Vec;
-  static constexpr float kLog2E = 1.4426950408889634F;
 
   static TileState state_of(const AttentionTile& tile) {
     return {tile.scratch, tile.queries * tile.group, tile.head_dim};

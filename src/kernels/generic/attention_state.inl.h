@@ -11,6 +11,7 @@ namespace winnow {
 namespace {
 
 constexpr float kNoLogit = -__builtin_inff();
+constexpr float kLog2E = 1.4426950408889634F;
 // Logits are computed, and V is weighted, in steps of this many tokens.
 static_assert(kStepTokens == 32, "the pair step of an AMX tile");
 // Rows behind the last one that a strip stored at its full size may take.

@@ -3,7 +3,7 @@
 //
 // Rows lie in strips of 16. Two strips, or a single one, go through all blocks of a visit before
 // the next: their queries, logits, weights and sums stay in the first-level cache. For 128 tokens
-// they take their logits, weights and V in turn; the weights of one block of logits are made
+// they take their logits, weights and V in turn; the weights of one round of logits are made
 // between the products of the next.
 #include "kernels/generic/attention.inl.h"
 #include "kernels/generic/attention_store.inl.h"
@@ -82,21 +82,20 @@ class TileAttention {
   }
 
  private:
-  static constexpr float kLog2E = 1.4426950408889634F;
-
   static void clear(float* numbers, int64_t count) {
     for (int64_t i = 0; i < count; i += 16) _mm512_store_ps(numbers + i, _mm512_setzero_ps());
   }
 
-  // Rows that fill up the last strip: weights are made of them too, and must not look unfit.
+  // Rows that fill up the last strip. Weights are made of them too, which takes longer of what is
+  // unfit.
   void clear_spare_rows() {
     const int32_t spare = state_.strips * kStripRows - state_.rows;
     if (spare == 0) return;
     for (int32_t i = 0; i < spare; ++i) state_.max[state_.rows + i] = 0;
     const int64_t strip = int64_t{kStripRows} * state_.head_dim;
     clear(reinterpret_cast<float*>(state_.q + (state_.strips - 1) * strip), strip / 2);
-    // Tiles with fewer rows leave them as they are.
-    if (state_.strips == 1) clear(state_.logits, 2 * kBlockLogits);
+    // Tile registers of fewer rows do not write the logits of the others.
+    if (state_.strips == 1) clear(state_.logits, 2 * kRoundLogits);
   }
 
   void add_lane_sums() const {
@@ -109,7 +108,7 @@ class TileAttention {
 
   bool half_depth() const { return state_.head_dim % 32 != 0; }
 
-  // visit_unit(first_strip, num_strips) with the tiles configured, which takes 200 cycles.
+  // visit_unit(first_strip, num_strips) with the tiles configured, which takes 220 cycles.
   template <class VisitUnit>
   void for_each_unit(VisitUnit visit_unit) {
     TileConfig config = half_depth() ? kHalfDepthTiles : kFullTiles;
@@ -159,7 +158,7 @@ class TileAttention {
     add_values(unit, step - kSteps, sums, weigher);
   }
 
-  // Stores the sums of the block before, and weighs them while it leaves its own in the registers.
+  // Stores the sums of the round before, and weighs them while it leaves its own in the registers.
   template <int kStrips, int kGroups>
   void multiply_qk(const StripSteps& unit, int32_t step, TileSums& sums,
                    Weigher<kStrips>& weigher) {
@@ -189,7 +188,7 @@ class TileAttention {
       dim = 32;
     }
     if (step > 0) weigher.begin(step - Weigher<kStrips>::kSteps);
-    // About as many rows between two products as there are in all.
+    // So many that the 32 rows and the products end together.
     if (dims <= 96) {
       add_all<kStrips, kGroups, 4>(operands, dim, weigher);
     } else {
@@ -199,6 +198,7 @@ class TileAttention {
       if (half_depth()) Block::add_half(operands(dims / 32 * 32));
     }
   }
+
   template <int kStrips, int kGroups, int kRows, class Operands>
   [[gnu::always_inline]] inline void add_all(const Operands& operands, int32_t first_dim,
                                              Weigher<kStrips>& weigher) const {
@@ -240,29 +240,31 @@ class TileAttention {
     const int32_t groups = state_.head_dim / kKvLanes;
     for (int32_t group = 0; group < groups; group += kGroups) {
       const auto multiply = [&]<int kWidth>() {
-        if constexpr (kWidth <= kGroups && (kStrips == 1 || kWidth == 2)) {
-          multiply_v<kStrips, kWidth>(unit, group, group == 0 ? weigh_until : 0, sums, weigher,
-                                      row_sums);
-        }
+        multiply_v<kStrips, kWidth>(unit, group, group == 0 ? weigh_until : 0, sums, weigher,
+                                    row_sums);
       };
-      switch (smaller(kGroups, groups - group)) {
-        case 1:
-          multiply.template operator()<1>();
-          break;
-        case 2:
-          multiply.template operator()<2>();
-          break;
-        case 3:
-          multiply.template operator()<3>();
-          break;
-        default:
-          multiply.template operator()<4>();
+      if constexpr (kStrips == 2) {
+        multiply.template operator()<2>();
+      } else {
+        switch (smaller(kGroups, groups - group)) {
+          case 1:
+            multiply.template operator()<1>();
+            break;
+          case 2:
+            multiply.template operator()<2>();
+            break;
+          case 3:
+            multiply.template operator()<3>();
+            break;
+          default:
+            multiply.template operator()<4>();
+        }
       }
     }
     sums.store();
   }
 
-  // Stores the sums of the block before, and leaves its own in the registers. Beside its steps up
+  // Stores the sums of the round before, and leaves its own in the registers. Beside its steps up
   // to `weigh_until` the last logits are weighed, which the steps from there on take; beside the
   // others weights are summed up.
   template <int kStrips, int kGroups>

@@ -63,9 +63,8 @@ struct TileOperands {
 };
 
 // Strips of a block by groups of 16 side by side; sum s * kGroups + g. between() runs after each
-// product: in these pieces the vector units' work costs half of what it costs between blocks. K and
-// V are read past the first-level cache, which is full of what every step needs: a visit of 128
-// keys takes 1,800 cycles so and 2,200 through it.
+// product: the vector units' work costs half there of what it costs between blocks. K and V are
+// read past the first-level cache, which is full of what every step needs (docs/kernels.md).
 template <int kStrips, int kGroups>
 struct TileBlock {
   static_assert(kStrips * kGroups <= 4 && (kStrips == 1 || kGroups == 2));

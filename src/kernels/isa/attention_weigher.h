@@ -1,5 +1,5 @@
-// Turns the logits of attention on AMX tiles into softmax weights, a few rows at a time, so that
-// the vector units work between the products of the tiles. For isa/ files only.
+// What the vector units do between the products of attention on AMX tiles, a few rows at a time:
+// logits become softmax weights, and weights are summed up. For isa/ files only.
 #pragma once
 
 #include "kernels/isa/attention_strips.h"
@@ -13,12 +13,12 @@ namespace {
 // accumulator is scaled only where a later logit comes out at twice the reference's weight.
 constexpr float kHeadroom = 7;
 
-// The weights of kStrips strips in the steps of one page. A block of logits has two halves of one
+// The weights of kStrips strips in the steps of one page. A round of logits has two halves of one
 // strip and step each: two strips in one step, or one strip in two.
 template <int kStrips>
 class Weigher {
  public:
-  // Steps of a block of logits.
+  // Steps of a round.
   static constexpr int kSteps = 2 / kStrips;
 
   Weigher(const AttentionTile& tile, const StripState& state, const StripSteps& unit)
@@ -30,10 +30,10 @@ class Weigher {
     }
   }
 
-  // Where the block of `step` has its logits; those of the block before stay.
-  float* logits_of(int32_t step) const { return state_.logits + step / kSteps % 2 * kBlockLogits; }
+  // Where the round of `step` has its logits; those of the round before stay.
+  float* logits_of(int32_t step) const { return state_.logits + step / kSteps % 2 * kRoundLogits; }
 
-  // The logits of the block of `step` are in their place: the next rows are theirs.
+  // The logits of the round of `step` are in their place: the next rows are theirs.
   void begin(int32_t step) {
     step_ = step;
     row_ = 0;
@@ -45,6 +45,7 @@ class Weigher {
 
   template <int kRows>
   [[gnu::always_inline]] inline void weigh_rows() {
+    static_assert(kRows % 2 == 0 && kStripRows % kRows == 0);
     if (row_ >= 2 * kStripRows) return;
     const int half = row_ / kStripRows;
     const int32_t row = row_ % kStripRows;
@@ -64,12 +65,12 @@ class Weigher {
 
   // Weighs the rows that are left; false if references may have to move.
   bool finish_rows() {
-    while (row_ < 2 * kStripRows) weigh_rows<4>();
+    while (row_ < 2 * kStripRows) weigh_rows<2>();
     return !SoftmaxWeights::may_be_unfit(bits_);
   }
 
   // Moves references that are too low, or that there are none of, and weighs their rows again.
-  // Scales the accumulator: no sums of these rows may be in tile registers.
+  // Scales the accumulator in memory: none of it may be in tile registers.
   void move_references() {
     for (int strip = 0; strip < kStrips; ++strip) {
       for (int32_t row = 0; row < state_.rows_of(unit_.first_strip + strip); ++row) {
@@ -82,8 +83,6 @@ class Weigher {
   }
 
  private:
-  static constexpr float kLog2E = 1.4426950408889634F;
-
   static int strip_of(int half) { return kStrips == 2 ? half : 0; }
   int32_t step_of(int half) const { return kStrips == 2 ? step_ : step_ + half; }
   int32_t rows_in(int half) const {
@@ -199,6 +198,51 @@ class Weigher {
   int32_t rows_[2] = {};          // in each half
   __m512i bits_ = _mm512_setzero_si512();
   alignas(64) float origins_[kStrips * kStripRows];
+};
+
+// Adds the weights of a unit to the sums of its rows, two rows at a time. It is the rounded weights
+// that are summed, as V is.
+class RowSums {
+ public:
+  RowSums(const StripState& state, const StripSteps& unit, int32_t strips)
+      : state_(state), num_steps_(unit.num_steps) {
+    const int32_t first = unit.first_strip * kStripRows;
+    rows_ = smaller(strips * kStripRows, state.rows - first);
+    sums_ = state.lane_sums + int64_t{first} * kLanes;
+  }
+
+  [[gnu::always_inline]] inline void add_two() {
+    if (row_ >= rows_) return;
+    const auto ones = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x3f803f80));
+    const uint16_t* weights =
+        state_.weights_of(row_ / kStripRows, 0) + row_ % kStripRows * kStepTokens;
+    float* sums = sums_ + int64_t{row_} * kLanes;
+    __m512 first = _mm512_load_ps(sums);
+    __m512 second = _mm512_load_ps(sums + kLanes);
+    for (int32_t step = 0; step < num_steps_; ++step, weights += kStepLogits) {
+      first = _mm512_dpbf16_ps(first, row_of(weights), ones);
+      second = _mm512_dpbf16_ps(second, row_of(weights + kStepTokens), ones);
+    }
+    _mm512_store_ps(sums, first);
+    _mm512_store_ps(sums + kLanes, second);
+    row_ += 2;
+  }
+  void finish() {
+    while (row_ < rows_) add_two();
+  }
+
+ private:
+  static constexpr int kLanes = StripState::kSumLanes;
+
+  static __m512bh row_of(const uint16_t* weights) {
+    return reinterpret_cast<__m512bh>(_mm512_load_si512(weights));
+  }
+
+  const StripState& state_;
+  int32_t num_steps_;
+  int32_t rows_;
+  int32_t row_ = 0;
+  float* sums_;  // [rows][kLanes]
 };
 
 }  // namespace
