@@ -1,5 +1,6 @@
 """winnow bench serve against winnow serve on a tiny random model, and against servers that are not there or say no."""
 import http.server
+import itertools
 import json
 import pathlib
 import signal
@@ -52,7 +53,11 @@ class BenchServe(unittest.TestCase):
             self.assertEqual(record["chunk_s"], sorted(record["chunk_s"]))
         for name in ("ttft_ms", "tpot_ms", "itl_ms", "e2el_ms"):
             self.assertLessEqual(report[name]["p50"], report[name]["p99"])
+        for name in ("ttft_ms", "e2el_ms"):
             self.assertGreater(report[name]["mean"], 0)
+        # Tokens that come in one piece have no time between them.
+        gaps = [1000 * (after - before) for record in report["records"] for before, after in itertools.pairwise(record["chunk_s"])]
+        self.assertAlmostEqual(report["itl_ms"]["mean"], sum(gaps) / len(gaps), places=3)
         self.assertIn("tpot", report["formulas"])
 
     def test_an_open_loop_prints_a_table(self):
