@@ -42,6 +42,8 @@ void add_rule_size_flags(FlagSet& set, AttentionFlags& flags,
 // The rule itself, whatever --attention says. kInvalidArgument for a size that is no multiple of
 // what the rule's tiles need, and for --sparse-decode with a rule that has none.
 Result<SparseRule> sparse_rule(const AttentionFlags& flags);
+// Prompts so long attend sparsely under --attention auto, on this CPU.
+Result<int64_t> auto_sparse_tokens();
 // None where --attention is dense; only answers are sparse if --sparse-decode is on.
 Result<std::optional<SparseRule>> chosen_attention(const AttentionFlags& flags);
 // For a verb that shows what sparse attention does: also kInvalidArgument where --attention is

@@ -143,6 +143,7 @@ Result<ServerOptions> server_options(const ServeFlags& flags) {
   options.strict_model_name = flags.strict_model_name;
   options.attention.mode = flags.attention.attention;
   TRY(options.attention.rule, sparse_rule(flags.attention));
+  TRY(options.attention.auto_min_tokens, auto_sparse_tokens());
   options.reuse = flags.prefix_reuse == "all" ? PrefixReuse::kAll : PrefixReuse::kExact;
   options.ping_interval_s = static_cast<double>(flags.ping_interval_s);
   options.watchdog_s = static_cast<double>(flags.watchdog_s);
