@@ -17,58 +17,37 @@ constexpr int32_t pages_at_once(int32_t head_dim) {
 }
 inline constexpr int32_t kMostPagesAtOnce = pages_at_once(16);
 
-// Blocks of a tile. Visits what is left at its end.
-class BlockVisits {
+// Items of a tile, of which a page has kPerPage, handed on by kVisit. Visits what is left at its
+// end.
+template <class Item, auto kVisit, int32_t kPerPage>
+class Visits {
  public:
-  BlockVisits(const AttentionKernels& kernels, const AttentionTile& tile)
-      : kernels_(kernels), tile_(tile), at_once_(pages_at_once(tile.head_dim)) {}
-  ~BlockVisits() { flush(); }
-  BlockVisits(const BlockVisits&) = delete;
-  BlockVisits& operator=(const BlockVisits&) = delete;
+  Visits(const AttentionKernels& kernels, const AttentionTile& tile)
+      : kernels_(kernels), tile_(tile), at_once_(pages_at_once(tile.head_dim) * kPerPage) {}
+  ~Visits() { flush(); }
+  Visits(const Visits&) = delete;
+  Visits& operator=(const Visits&) = delete;
 
-  void add(const AttentionBlock& block) {
-    blocks_[num_blocks_++] = block;
-    if (num_blocks_ == at_once_) flush();
+  void add(const Item& item) {
+    items_[num_items_++] = item;
+    if (num_items_ == at_once_) flush();
   }
 
  private:
   void flush() {
-    if (num_blocks_ > 0) kernels_.visit(tile_, blocks_, num_blocks_);
-    num_blocks_ = 0;
+    if (num_items_ > 0) (kernels_.*kVisit)(tile_, items_, num_items_);
+    num_items_ = 0;
   }
 
   const AttentionKernels& kernels_;
   const AttentionTile& tile_;
   int32_t at_once_;
-  AttentionBlock blocks_[kMostPagesAtOnce];
-  int32_t num_blocks_ = 0;
+  Item items_[kMostPagesAtOnce * kPerPage];
+  int32_t num_items_ = 0;
 };
 
-// Steps that every row of a tile sees whole, likewise.
-class StepVisits {
- public:
-  StepVisits(const AttentionKernels& kernels, const AttentionTile& tile)
-      : kernels_(kernels), tile_(tile), at_once_(pages_at_once(tile.head_dim) * kMaxSteps) {}
-  ~StepVisits() { flush(); }
-  StepVisits(const StepVisits&) = delete;
-  StepVisits& operator=(const StepVisits&) = delete;
-
-  void add(const AttentionStep& step) {
-    steps_[num_steps_++] = step;
-    if (num_steps_ == at_once_) flush();
-  }
-
- private:
-  void flush() {
-    if (num_steps_ > 0) kernels_.visit_steps(tile_, steps_, num_steps_);
-    num_steps_ = 0;
-  }
-
-  const AttentionKernels& kernels_;
-  const AttentionTile& tile_;
-  int32_t at_once_;
-  AttentionStep steps_[kMostPagesAtOnce * kMaxSteps];
-  int32_t num_steps_ = 0;
-};
+using BlockVisits = Visits<AttentionBlock, &AttentionKernels::visit, 1>;
+// Steps that every row of the tile sees whole.
+using StepVisits = Visits<AttentionStep, &AttentionKernels::visit_steps, kMaxSteps>;
 
 }  // namespace winnow
