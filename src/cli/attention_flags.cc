@@ -19,7 +19,7 @@ Status check_multiple(const char* flag, int64_t value, int64_t of) {
 
 // At 3,072 tokens attention takes 0.65 to 0.68 of dense attention's time, at 2,048 up to 0.96 (Zen
 // 4, heads of 64 dims); a model's first sparse prompt also waits for its profile. On AMX tiles
-// dense attention is five times as fast and the choice of blocks is not: prompts of 4,096 tokens
+// dense attention is several times as fast and the choice of blocks is not: prompts of 4,096 tokens
 // lose a seventh of their speed, those of 16,384 none (Qwen2.5-Coder-0.5B).
 Result<int64_t> auto_sparse_tokens() {
   TRY(const KernelTable* kernels, chosen_kernels());
